@@ -121,7 +121,7 @@ _COMPLETION = {
     "NodeCnt": "NNodes",
     "ProcCnt": "AllocCPUS",
     "ReservationName": "Reservation",
-    "Tres": "AllocTRES",
+    "Tres": "ReqTRES",
     "Account": "Account",
     "QOS": "QOS",
     "SubmitTime": "Submit",
@@ -247,6 +247,10 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
         "reservation": record.get("reservation", ""),
         "constraints": record.get("constraints", ""),
         "submit_line": record.get("submitline", ""),
+        "requested_tres": record.get("reqtres", ""),
+        "allocated_tres": record.get("alloctres", "") if started else "",
+        "reason": record.get("reason", ""),
+        "name": record.get("jobname", ""),
     }
     gpus = _gpus(record)
     amount = _memory(record, processors, nodes)

@@ -368,7 +368,7 @@ class BackfillCycle:
         horizon = now + self._settings.bf_window * 60
         table = self._table(board)
         reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
-        least = job.request.nodes or 1
+        least = job.shape.nodes
         later, tested = now, False
         base = seen = board
         if job.hetero is not None:  # not before the components in front of it

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
@@ -358,7 +358,8 @@ class Board:
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
         self.ends: list[int] = []  # of running jobs
-        self._shapes: dict[tuple[Request, float | None, bool], Shape] = {}
+        self._ever: dict[tuple[Shape, Where, int], bool] = {}
+        self._shapes: dict[tuple[Request, tuple[Any, ...]], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
         self.version = 0
@@ -508,7 +509,7 @@ class Board:
 
     def shape_of(self, request: Request, wishes: Wishes) -> Shape:
         """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""
-        key = request, wishes.memory_per_cpu, wishes.whole_memory
+        key = request, wishes.spread
         found = self._shapes.get(key)
         if found is None:
             found = self._shapes[key] = self._new_shape(request, wishes)
@@ -516,13 +517,23 @@ class Board:
 
     def _new_shape(self, request: Request, wishes: Wishes) -> Shape:
         settings = self.settings
-        if not settings.memory or request.memory_per_node:
-            return Shape(request, whole_memory=settings.memory and wishes.whole_memory)
-        if wishes.memory_per_cpu is not None or wishes.whole_memory:
-            return Shape(request, wishes.memory_per_cpu or 0.0, whole_memory=wishes.whole_memory)
+        if not settings.memory:
+            given = attrs.evolve(wishes, memory_per_gpu=None, memory_per_node=0.0)
+            return Shape(request, wishes=given)
+        each = request.memory_per_node or wishes.memory_per_node
+        if each or wishes.whole_memory or wishes.memory_per_cpu is not None or wishes.memory_per_gpu is not None:
+            return Shape(request, wishes.memory_per_cpu or 0.0, whole_memory=wishes.whole_memory, wishes=wishes)
         if settings.def_mem_per_node:
-            return Shape(attrs.evolve(request, memory_per_node=settings.def_mem_per_node))
-        return Shape(request, settings.def_mem_per_cpu, whole_memory=not settings.def_mem_per_cpu)
+            return Shape(attrs.evolve(request, memory_per_node=settings.def_mem_per_node), wishes=wishes)
+        return Shape(request, settings.def_mem_per_cpu, whole_memory=not settings.def_mem_per_cpu, wishes=wishes)
+
+    def ever(self, job: Pending) -> bool:
+        """Whether a job could start if all nodes of its partition were free; one leaf switch may be waited for."""
+        key = job.shape, job.where, job.site.nodes
+        if key not in self._ever:
+            empty = self.like(self.table.full(), ())
+            self._ever[key] = job.wishes.switches or empty.fits(job, job.site.nodes)
+        return self._ever[key]
 
     def fits(self, job: Pending, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""
@@ -619,7 +630,10 @@ class Board:
             return self._choice(released, job, nodes) is not None
         if self.alike(job.shape):
             return (self._idle_after(released) & nodes).bit_count() >= job.request.processors
-        return enough(self._after(released), job.shape, self._usable(job.shape, released) & nodes)
+        usable = self._usable(job.shape, released) & nodes
+        if job.shape.bounded:
+            return self._choice(released, job, nodes) is not None
+        return enough(self._after(released), job.shape, usable)
 
     def _choice(self, released: int, job: Pending, nodes: int) -> list[tuple[int, int]] | None:
         """Return which of these nodes a job gets after the first ends, and its cores on each; ``None``: too few."""

@@ -15,7 +15,7 @@ import attrs
 from simmodel.policies.slurm.accounts import Limits
 from simmodel.policies.slurm.fair_share import decay_of
 from simmodel.policies.slurm.settings import SlurmConf, weights_of
-from simmodel.policies.slurm.wishes import wishes_of
+from simmodel.policies.slurm.wishes import MIB, NOTHING, Wishes, wishes_of
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Accounts, Association, Qos
@@ -26,18 +26,22 @@ if TYPE_CHECKING:
 __all__ = ["Counted", "Quotas", "billed", "tres_of"]
 
 
-def tres_of(request: Request) -> dict[str, float]:
+def tres_of(request: Request, wishes: Wishes = NOTHING) -> dict[str, float]:
     """Return the resources that a job asks for, by Slurm's names: memory in MB.
 
     >>> from simmodel.resources.pools.allocation import Request
     >>> tres_of(Request(8, nodes=2, cores_per_node=4, memory_per_node=2**30))
     {'cpu': 8.0, 'node': 2.0, 'mem': 2048.0, 'gres/gpu': 0.0}
+    >>> tres_of(Request(8), Wishes.of("--nodes=2 --gpus=3 --mem-per-cpu=100"))
+    {'cpu': 8.0, 'node': 2.0, 'mem': 800.0, 'gres/gpu': 3.0}
     """
-    nodes = float(request.nodes or 1)
-    found = {"cpu": float(request.processors), "node": nodes, "mem": request.memory_per_node * nodes / 2**20}
-    found["gres/gpu"] = float(request.gpus_per_node) * nodes
-    found |= {f"license/{name}": amount for name, amount in request.consumables.items()}
-    return found
+    nodes = float(request.nodes or (wishes.nodes or (1, 1))[0])
+    per_task = wishes.gpus_per_task * request.processors // wishes.cores_per_task
+    gpus = float(wishes.gpus or per_task or max(request.gpus_per_node, wishes.gpus_per_node) * nodes)
+    memory = max(request.memory_per_node, wishes.memory_per_node) * nodes
+    memory = memory or (wishes.memory_per_cpu or 0.0) * request.processors + (wishes.memory_per_gpu or 0.0) * gpus
+    found = {"cpu": float(request.processors), "node": nodes, "mem": memory / MIB, "gres/gpu": gpus}
+    return found | {f"license/{name}": amount for name, amount in request.consumables.items()}
 
 
 def billed(tres: Mapping[str, float], weights: str) -> float:
@@ -89,7 +93,7 @@ class Counted(NamedTuple):
         """Return a job as limits and charges count it; ``limit`` in seconds."""
         of = accounts.association(job.user, job.group, partition.name)
         account = of.account if of is not None else "" if job.group is None else str(job.group)
-        name, tres = partition.qos, tres_of(request)
+        name, tres = partition.qos, tres_of(request, wishes_of(job))
         return cls(
             number=number,
             user=str(job.user),

@@ -92,7 +92,7 @@ def main_cycle(
                 closed.add((name, board))
                 open_nodes[board] &= ~job.site.nodes
             continue
-        if nodes.bit_count() < (job.request.nodes or 1):
+        if nodes.bit_count() < (job.shape.nodes):
             note()
         seen, barred, _ = board.seen_by(job, board.now)
         nodes &= ~(board.completing | barred | board.closed(board.now + job.limit))
@@ -109,7 +109,7 @@ def main_cycle(
                 return
         elif own is not None:
             full_reservations.add((own.name, board))
-        elif (must := job.where.must) and must.bit_count() >= (job.request.nodes or 1):
+        elif (must := job.where.must) and must.bit_count() >= (job.shape.nodes):
             open_nodes[board] &= ~must
         elif reserves(job, settings):
             closed.add((name, board))

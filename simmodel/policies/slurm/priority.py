@@ -156,10 +156,14 @@ class Priorities:
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
         part = job.site.spec.job_factor / self._largest_factor
-        asked = Asked((job.request.nodes or 1) / nodes, job.request.processors / cpus, now - eligible, part, nice)
+        asked = Asked(job.shape.nodes / nodes, job.request.processors / cpus, now - eligible, part, nice)
         if self._settings.weight_tres:
             totals = job.board.totals(job.site.nodes)
-            parts = {name: value / totals[name] for name, value in tres_of(job.request).items() if totals.get(name)}
+            parts = {
+                name: value / totals[name]
+                for name, value in tres_of(job.request, job.wishes).items()
+                if totals.get(name)
+            }
             asked = asked._replace(tres=parts)
         if self._accounts is not None:
             asked = asked._replace(
@@ -208,6 +212,9 @@ class Priorities:
         """Restore the values of :meth:`state`."""
         if self.charges is not None and "charges" in values:
             self.charges.restore(values["charges"])
+
+
+NEVER = "no nodes of its partition could run it"
 
 
 class Queue:
@@ -363,6 +370,8 @@ class Queue:
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
                 reservation=None if own is None or (own.stays and own.end <= now) else own,
             )
+            if not board.ever(pending):
+                continue
             if self._accounts is not None:
                 pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
                 pending.qos = pending.counted.qos
@@ -377,6 +386,8 @@ class Queue:
             self.alike = self.alike and board.alike(pending.shape)
             self.nodes.add(site.nodes)
             self._known[job] = pending
+        if job not in self._known:
+            self._refuse(job, NEVER)
 
     def _number(self, job: LiveJob) -> int:
         """Return the number of a job in the order of submissions."""

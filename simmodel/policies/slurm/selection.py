@@ -8,11 +8,13 @@ lowest node on; if none is, the largest one, and so on. In a tree of switches, l
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from simmodel.policies.slurm.layout import FAR
+from simmodel.policies.slurm.wishes import NOTHING, Wishes
 from simmodel.resources.pools.allocation import Allocation
 
 if TYPE_CHECKING:
@@ -112,31 +114,69 @@ class Shape:
         bytes of each core
     whole_memory
         whether it gets all memory of its nodes
+    wishes
+        how its cores and GPUs are spread over nodes, if the request does not say it
 
     Attributes
     ----------
-    count, each
-        the number of its nodes, if it asks for nodes; cores, GPUs and bytes of each, and whether all cores and memory
+    nodes, most_nodes
+        the least and the most of its nodes
+    unit, least, most
+        the cores of a task, and the least and the most cores of a node, most of them if that is told
+    gpus
+        GPUs in all, on whichever nodes
+    each
+        cores, GPUs and bytes of each node at least, and whether all cores and memory
+    even
+        whether each node gets the same: then enough such nodes are enough
+    bounded
+        whether it may have a few nodes only, which may not be enough though all together are
     single
         whether it asks for one core of each node, and nothing else
     """
 
-    __slots__ = ("count", "each", "exclusive", "memory_per_cpu", "request", "single", "whole_memory")
-
-    def __init__(self, request: Request, memory_per_cpu: float = 0.0, *, whole_memory: bool = False) -> None:
+    def __init__(
+        self,
+        request: Request,
+        memory_per_cpu: float = 0.0,
+        *,
+        whole_memory: bool = False,
+        wishes: Wishes = NOTHING,
+    ) -> None:
         self.request = request
         self.memory_per_cpu = memory_per_cpu
+        self.memory_per_gpu = wishes.memory_per_gpu or 0.0
         self.whole_memory = whole_memory
         self.exclusive = request.exclusive
-        self.count = request.nodes
-        least = 1 if request.nodes is None else request.cores_per_node
-        self.each: Each = (least, request.gpus_per_node, self.memory(least), request.exclusive, whole_memory)
-        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu)
+        self.even = request.nodes is not None
+        self.unit = wishes.cores_per_task if request.nodes is None else request.cores_per_node
+        self.least = self.unit * (wishes.tasks_per_node if request.nodes is None else 1) or self.unit
+        self.most = self.least if wishes.tasks_per_node else inf
+        tasks = max(-(-request.processors // self.unit), 1)
+        told = wishes.nodes or (1, 1 << 30)
+        self.nodes = request.nodes or told[0]
+        self.most_nodes = request.nodes or max(min(told[1], tasks if tasks > 1 else told[1]), told[0])
+        if self.most_nodes == 1:
+            self.least = max(self.least, request.processors)
+        self.bounded = not self.even and self.most_nodes < tasks
+        self.gpus_per_task = wishes.gpus_per_task
+        self.gpus = wishes.gpus or tasks * self.gpus_per_task
+        self.gpus_per_node = max(request.gpus_per_node, wishes.gpus_per_node)
+        self.memory_per_node = max(request.memory_per_node, wishes.memory_per_node)
+        gpus = max(self.gpus_per_node, min(self.gpus, self.gpus_per_task or 1))
+        self.wanted = self.nodes if self.gpus or wishes.nodes is None else self.most_nodes
+        self.each: Each = (self.least, gpus, self.memory(self.least, gpus), request.exclusive, whole_memory)
+        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu or wishes.nodes)
         self.single = one and request.nodes in (None, request.processors)
 
-    def memory(self, cores: float) -> float:
-        """Return the bytes of a node that it needs with a number of cores of it."""
-        return max(self.request.memory_per_node, self.memory_per_cpu * cores)
+    def memory(self, cores: float, gpus: float) -> float:
+        """Return the bytes of a node that it needs with a number of cores and GPUs of it."""
+        return max(self.memory_per_node, self.memory_per_cpu * cores, self.memory_per_gpu * gpus)
+
+    @property
+    def needed_gpus(self) -> float:
+        """The most GPUs of a node that it can use."""
+        return inf if self.exclusive and self.each[1] else self.gpus or self.gpus_per_node
 
 
 def able(free: Free, capacity: Free, shape: Shape) -> int:
@@ -157,25 +197,35 @@ def able(free: Free, capacity: Free, shape: Shape) -> int:
 def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
     """Return the cores of each node that a job of a shape could have."""
     cores: NDArray[np.float64] = free[0]
-    if shape.memory_per_cpu and shape.request.nodes is None and not shape.exclusive:
+    if shape.exclusive:
+        return cores
+    if shape.memory_per_cpu and not shape.even:
         cores = np.minimum(cores, free[2] // shape.memory_per_cpu)
-    return cores
+        cores = cores - cores % shape.unit
+    if shape.gpus_per_task:
+        cores = np.minimum(cores, free[1] // shape.gpus_per_task * shape.unit)
+    return cores if shape.most == inf else np.minimum(cores, shape.most)
 
 
 def enough(free: Free, shape: Shape, usable: int) -> bool:
-    """Whether these nodes, each of which meets the shape, meet it together."""
-    request = shape.request
-    if request.nodes is not None:
-        return usable.bit_count() >= request.nodes
-    return bool(usable_cores(free, shape)[flags_of(usable, free.shape[1])].sum() >= request.processors)
+    """Whether these nodes, each of which meets the shape, have enough in sum: if it is even, it fits."""
+    if usable.bit_count() < shape.nodes:
+        return False
+    if shape.even:
+        return True
+    flags = flags_of(usable, free.shape[1])
+    if usable_cores(free, shape)[flags].sum() < shape.request.processors:
+        return False
+    return not shape.gpus or bool(free[1][flags].sum() >= shape.gpus)
 
 
 class _Run(NamedTuple):
-    """A run of consecutive nodes: its free cores, its first node, negated so that the first sorts last, its length."""
+    """A run of consecutive nodes: free cores, the first node, negated so that the first sorts last, length, GPUs."""
 
     cores: float
     negative: int
     length: int
+    gpus: float
 
 
 class Choice:
@@ -194,61 +244,81 @@ class Choice:
     ----------
     found
         the chosen nodes, and the cores of each
-    nodes, cores
-        how many nodes and cores are still missing
+    nodes, cores, gpus
+        how many nodes, cores and GPUs are still missing
     """
 
     def __init__(self, free: Free, shape: Shape, usable: int) -> None:
         self.shape = shape
         self.usable = usable
+        self.free_gpus = free[1]
         self.available = usable_cores(free, shape)
         self.largest = float(self.available.max())
         self.found: list[tuple[int, int]] = []
         self.taken = 0
-        self.nodes = shape.request.nodes or 1
+        self.nodes = shape.wanted
         self.cores = float(shape.request.processors)
+        self.gpus = float(shape.gpus)
 
     @property
     def complete(self) -> bool:
         """Whether nothing is missing."""
-        return self.nodes <= 0 and self.cores <= 0
+        return self.nodes <= 0 and self.cores <= 0 and self.gpus <= 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether nothing is missing but nodes that it can do without."""
+        return self.cores <= 0 and self.gpus <= 0 and len(self.found) >= self.shape.nodes
 
     def take(self, node: int) -> None:
         """Take a node."""
-        request = self.shape.request
-        if request.nodes is None:
-            # a core is left for each node that is still missing
-            count = max(min(int(self.available[node]), int(self.cores) - max(self.nodes - 1, 0)), 1)
-        else:
-            count = request.cores_per_node
+        shape = self.shape
+        if shape.even:
+            count = shape.unit
+        elif shape.exclusive:
+            count = int(self.available[node])
+        else:  # a core is left for each node that is still missing
+            left = int(self.cores) - max(shape.nodes - len(self.found) - 1, 0)
+            count = max(min(int(self.available[node]), left), shape.least)
         self.found.append((node, count))
         self.taken |= 1 << node
         self.nodes -= 1
         self.cores -= count
+        if shape.gpus:
+            self.gpus -= self.free_gpus[node]
 
     def take_from(self, nodes: Sequence[int]) -> bool:
-        """Take nodes in order until nothing is missing; return whether that is so."""
+        """Take nodes in order until nothing is missing; return whether that is so.
+
+        The last node that it may have must be enough for what is missing.
+        """
+        left, even = self.shape.most_nodes - len(self.found), self.shape.even
         for node in nodes:
-            if self.complete:
-                return True
+            if self.complete or not left:
+                break
+            if not even and left == 1 and self.available[node] < self.cores:
+                continue
             self.take(node)
+            left -= 1
         return self.complete
 
     def fitting(self, nodes: Sequence[int]) -> int | None:
         """Return the node that alone is enough, with the fewest free cores, the first of these; ``None``: none is."""
         if self.nodes > 1 or self.cores > self.largest:
             return None
-        cores, wanted = self.available, self.cores
-        best = [node for node in nodes if cores[node] >= wanted]
+        cores, wanted, gpus = self.available, self.cores, self.gpus
+        best = [node for node in nodes if cores[node] >= wanted and (gpus <= 0 or self.free_gpus[node] >= gpus)]
         return min(best, key=lambda node: (cores[node], node), default=None)
 
     def by_runs(self, weights: Sequence[int]) -> None:
         """Choose by runs of consecutive nodes: those that have nodes already taken first, and outward from these."""
         sums = np.concatenate(([0.0], np.cumsum(np.maximum(self.available, 0.0)))).tolist()
+        gpus = np.concatenate(([0.0], np.cumsum(self.free_gpus))).tolist() if self.gpus > 0 else [0.0] * len(sums)
         must = self.taken
         for weight in weights:
             there = [
-                _Run(sums[first + count] - sums[first], -first, count) for first, count in runs(self.usable & weight)
+                _Run(sums[first + count] - sums[first], -first, count, gpus[first + count] - gpus[first])
+                for first, count in runs(self.usable & weight)
             ]
             there.sort()  # the largest one last, the first of several
             while there and not self.complete:
@@ -277,7 +347,7 @@ class Choice:
             return best
         fits = False
         for i, run in enumerate(there):
-            if run.cores >= self.cores and run.length >= self.nodes:
+            if run.cores >= self.cores and run.length >= self.nodes and run.gpus >= self.gpus:
                 if fits and run.cores > there[best].cores:
                     break
                 best, fits = i, True
@@ -405,17 +475,80 @@ def choose(
     >>> choose(free, Shape(Request(2, nodes=2)), 0b11101101), choose(free, Shape(Request(4, nodes=4)), 0b11101101)
     ([(2, 1), (3, 1)], [(5, 1), (6, 1), (7, 1), (0, 1)])
     """
-    choice = Choice(free, shape, usable)
-    weights = [usable] if layout is None else layout.weights
-    if choice.take_from(nodes_in(must)):
-        return choice.found
+    for nodes in _without_weak(free, shape, usable, must):
+        choice = Choice(free, shape, nodes)
+        if choice.take_from(nodes_in(must)) or _placed(choice, layout, least_loaded) or choice.enough:
+            return _by_tasks(choice.found, shape)
+    return None
+
+
+def _placed(choice: Choice, layout: Layout | None, least_loaded: NDArray[np.float64] | None) -> bool:
+    """Choose what is missing; return whether nothing is missing any more."""
     if layout is not None and layout.switches:
-        return choice.found if choice.by_switches(layout) else None
+        return choice.by_switches(layout)
+    weights = [choice.usable] if layout is None else layout.weights
+    if choice.shape.each[1]:
+        weights = [nodes for weight in weights for nodes in _by_gpus(choice, choice.usable & weight)]
     if least_loaded is not None:
         choice.least_loaded(weights, least_loaded)
     else:
         choice.by_runs(weights)
-    return choice.found
+    return choice.shape.even
+
+
+def _by_gpus(choice: Choice, nodes: int) -> list[int]:
+    """Return sets of nodes: those with most of the GPUs that a job can use come first."""
+    most = choice.shape.needed_gpus
+    found: dict[float, int] = {}
+    for node in nodes_in(nodes):
+        near = min(float(choice.free_gpus[node]), most)
+        found[near] = found.get(near, 0) | 1 << node
+    return [found[near] for near in sorted(found, reverse=True)]
+
+
+def _without_weak(free: Free, shape: Shape, usable: int, must: int) -> Iterator[int]:
+    """Yield the usable nodes, and while no choice is found, those without the ones with the fewest cores and GPUs.
+
+    An uneven job that may have a few nodes only may need the largest ones.
+    """
+    yield usable
+    if shape.even:
+        return
+    amounts = usable_cores(free, shape) + (free[1] if shape.each[1] else 0.0)
+    order = sorted(nodes_in(usable & ~must), key=lambda node: (amounts[node], node))
+    for i, node in enumerate(order):
+        if usable.bit_count() <= shape.nodes or amounts[node] == amounts[order[-1]]:
+            return
+        usable &= ~(1 << node)
+        if usable.bit_count() <= shape.nodes or amounts[order[i + 1]] > amounts[node]:
+            yield usable
+
+
+def _by_tasks(chosen: list[tuple[int, int]], shape: Shape) -> list[tuple[int, int]]:
+    """Return chosen nodes with the cores that tasks have: one task on each first, the others in turn.
+
+    Tasks that find no room for all their cores get those that are left.
+
+    >>> from simmodel.resources.pools.allocation import Request
+    >>> _by_tasks([(0, 8), (1, 4)], Shape(Request(12), wishes=Wishes.of("-N 2 -c 3")))
+    [(0, 8), (1, 3)]
+    """
+    unit, total = shape.unit, shape.request.processors
+    filled = unit == 1 and sum([cores for _, cores in chosen]) <= total
+    if filled or shape.even or shape.exclusive or shape.most < inf:
+        return chosen
+    chosen = sorted(chosen)
+    room = [cores for _, cores in chosen]
+    tasks = [1] * len(room)
+    for least in (unit, 1):
+        added = True
+        while sum(tasks) * unit < total and added:
+            added = False
+            for i, cores in enumerate(room):
+                if sum(tasks) * unit < total and cores - tasks[i] * unit >= least:
+                    tasks[i] += 1
+                    added = True
+    return [(node, min(tasks[i] * unit, cores)) for i, (node, cores) in enumerate(chosen)]
 
 
 def choose_alike(usable: int, wanted: int) -> int:
@@ -463,11 +596,19 @@ def _shortest(nodes: int) -> int:
 
 
 def allocation_of(table: NodeTable, shape: Shape, chosen: list[tuple[int, int]]) -> Allocation:
-    """Return the parts of chosen nodes that a job takes: whole nodes if it asks for them."""
-    rows = []
-    for node, count in chosen:
+    """Return the parts of chosen nodes that a job takes: whole nodes if it asks for them.
+
+    Of GPUs in all, each node in turn gives as many as it can, so that one is left for each of the others.
+    """
+    rows, left = [], shape.gpus
+    for i, (node, count) in enumerate(sorted(chosen)):
         cores, gpus, memory = table.capacity[:, node].tolist()
         if not shape.exclusive:
-            cores, gpus = count, shape.request.gpus_per_node
-        rows.append((node, cores, gpus, memory if shape.whole_memory else min(memory, shape.memory(cores))))
+            cores, gpus = count, shape.gpus_per_node
+            if shape.gpus_per_task:
+                gpus = -(-count // shape.unit) * shape.gpus_per_task
+            elif shape.gpus:
+                gpus = min(table.free[1, node], left - (len(chosen) - 1 - i))
+                left -= gpus
+        rows.append((node, cores, gpus, memory if shape.whole_memory else min(memory, shape.memory(cores, gpus))))
     return Allocation.of(rows)

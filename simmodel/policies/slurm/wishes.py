@@ -19,7 +19,7 @@ from simmodel.foundation.errors import InputError, shown
 if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
 
-__all__ = ["NOTHING", "Wishes", "wishes_of"]
+__all__ = ["NOTHING", "Wishes", "typed_gpus", "wishes_of"]
 
 MIB = 2.0**20
 _UNITS = {"K": MIB / 1024, "M": MIB, "G": MIB * 1024, "T": MIB * 1024**2}
@@ -43,6 +43,18 @@ class Wishes(Fields):
         bytes of each core; ``None``: none are asked for
     whole_memory
         whether it gets all memory of its nodes (``--mem=0``)
+    memory_per_gpu
+        bytes of each GPU; ``None``: none are asked for
+    nodes
+        the least and the most of its nodes (``-N``), if its cores may be spread over them as slurmctld does; ``None``:
+        the job itself says how many, or any number
+    cores_per_task, tasks_per_node
+        cores that stand together on a node (``-c``), and how many such tasks each node has (``--ntasks-per-node``; 0:
+        any number)
+    memory_per_node, gpus_per_node
+        bytes and GPUs of each node (``--mem``, ``--gres``), if the job itself does not ask for more
+    gpus, gpus_per_task
+        GPUs in all (``--gpus``), and of each task
     gpu_type
         the type of its GPUs
     array, array_limit
@@ -76,6 +88,14 @@ class Wishes(Fields):
     switch_wait: float = inf
     memory_per_cpu: float | None = None
     whole_memory: bool = False
+    memory_per_gpu: float | None = None
+    nodes: tuple[int, int] | None = None
+    cores_per_task: int = 1
+    tasks_per_node: int = 0
+    memory_per_node: float = 0.0
+    gpus_per_node: int = 0
+    gpus: int = 0
+    gpus_per_task: int = 0
     gpu_type: str = ""
     array: str = ""
     array_limit: int = 0
@@ -98,6 +118,12 @@ class Wishes(Fields):
             an option has a value that sbatch does not accept
         """
         return _read(text) if text else NOTHING
+
+    @property
+    def spread(self) -> tuple[Any, ...]:
+        """What it asks of its nodes; jobs with the same request and the same of these have one shape."""
+        nodes = self.nodes, self.cores_per_task, self.tasks_per_node, self.memory_per_node, self.gpus_per_node
+        return (*nodes, self.memory_per_cpu, self.memory_per_gpu, self.whole_memory, self.gpus, self.gpus_per_task)
 
     @property
     def timed(self) -> bool:
@@ -146,6 +172,9 @@ def _options(text: str) -> Iterator[tuple[str, str]]:
 
 
 _SHORT = {
+    "-N": "--nodes",
+    "-c": "--cpus-per-task",
+    "-G": "--gpus",
     "-w": "--nodelist",
     "-x": "--exclude",
     "-C": "--constraint",
@@ -188,8 +217,7 @@ def _bytes(text: str) -> float:
 
 
 def _memory(value: str) -> dict[str, Any]:
-    """Return whether all memory is asked for; an amount of each node is the job's own ``memory_per_node``."""
-    return {"whole_memory": not _bytes(value)}
+    return {"memory_per_node": _bytes(value), "whole_memory": not _bytes(value)}
 
 
 def _begin(value: str) -> dict[str, Any]:
@@ -219,12 +247,54 @@ def _array(value: str) -> dict[str, Any]:
     return {"array": value, "array_limit": int(limit) if limit else 0}
 
 
-def _gres(value: str) -> dict[str, Any]:
-    """Return the type of GPUs; their number is the job's own ``gpus_per_node``."""
-    name, *rest = value.removeprefix("gres:").split(":")
-    if name != "gpu" or "," in value:
+def typed_gpus(value: str) -> tuple[int, str]:
+    """Return the number and the type of GPUs in a text such as ``2``, ``a100:2``, ``gpu:2`` or ``gpu:a100``.
+
+    Raises
+    ------
+    ValueError
+        it asks for something else, or for several types
+
+    >>> typed_gpus("gres:gpu:a100:2"), typed_gpus("3"), typed_gpus("gpu=2")
+    ((2, 'a100'), (3, ''), (2, ''))
+    """
+    words = value.removeprefix("gres:").replace("=", ":").split(":")
+    words = words[1:] if words[0] == "gpu" else words
+    count = int(words.pop()) if words and words[-1].isdecimal() else 1
+    if len(words) > 1 or "," in value or "/" in value:
         raise ValueError(value)
-    return {"gpu_type": rest[0] if rest and not rest[0].isdecimal() else ""}
+    return count, words[0] if words else ""
+
+
+def _gres(value: str) -> dict[str, Any]:
+    if value.removeprefix("gres:").replace("=", ":").partition(":")[0] != "gpu":
+        raise ValueError(value)
+    return _gpus("gpus_per_node")(value)
+
+
+def _gpus(name: str) -> Callable[[str], dict[str, Any]]:
+    def read(value: str) -> dict[str, Any]:
+        count, kind = typed_gpus(value)
+        return {name: count, "gpu_type": kind}
+
+    return read
+
+
+def _nodes(value: str) -> dict[str, Any]:
+    least, dash, most = value.partition("-")
+    found = int(least), int(most if dash else least)
+    if not 0 < found[0] <= found[1]:
+        raise ValueError(value)
+    return {"nodes": found}
+
+
+def _count(name: str) -> Callable[[str], dict[str, Any]]:
+    def read(value: str) -> dict[str, Any]:
+        if not int(value) > 0:
+            raise ValueError(value)
+        return {name: int(value)}
+
+    return read
 
 
 def _text(name: str) -> Callable[[str], dict[str, Any]]:
@@ -243,6 +313,13 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--switches": _switches,
     "--mem-per-cpu": lambda value: {"memory_per_cpu": _bytes(value)},
     "--mem": _memory,
+    "--mem-per-gpu": lambda value: {"memory_per_gpu": _bytes(value)},
+    "--nodes": _nodes,
+    "--cpus-per-task": _count("cores_per_task"),
+    "--ntasks-per-node": _count("tasks_per_node"),
+    "--gpus-per-node": _gpus("gpus_per_node"),
+    "--gpus": _gpus("gpus"),
+    "--gpus-per-task": _gpus("gpus_per_task"),
     "--gres": _gres,
     "--array": _array,
     "--begin": _begin,

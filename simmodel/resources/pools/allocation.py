@@ -146,7 +146,7 @@ class Allocation:
         return f"Allocation.of({list(self.rows)})"
 
     def meets(self, request: Request) -> bool:
-        """Whether it satisfies a request, with exactly the requested cores unless nodes are exclusive."""
+        """Whether it satisfies a request, with exactly its cores unless nodes are exclusive or it is loose."""
         cores, gpus, memory = self.amounts
         if request.whole_switches:  # with any other nodes of the switches
             asked = 1 if request.nodes is None else request.cores_per_node
@@ -160,7 +160,7 @@ class Allocation:
             return len(self.nodes) == request.nodes and bool(enough.all())
         if request.exclusive:
             return self.processors >= request.processors
-        return self.processors == request.processors and bool((cores > 0).all())
+        return (request.loose or self.processors == request.processors) and bool((cores > 0).all())
 
 
 Need = Request | Allocation

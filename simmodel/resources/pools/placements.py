@@ -117,6 +117,8 @@ class Request:
         cores; only if it is exclusive
     consumables
         amounts of consumables, by name
+    loose
+        whether it may get other numbers of cores, as its options say to the scheduler of its cluster
 
     >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
     2 nodes with 8 cores and 1 GPU each
@@ -130,6 +132,7 @@ class Request:
     exclusive: bool = False
     whole_switches: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
+    loose: bool = False
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether it is for a number of cores and nothing else."""
 
@@ -159,6 +162,7 @@ class Request:
             exclusive or whole_switches or job.exclusive,
             whole_switches,
             job.amounts,
+            bool(job.options),
         )
 
     @property

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from math import ceil, inf, isfinite, nan
+from math import inf, isfinite, nan
 from typing import Any
 
 import attrs
@@ -15,10 +15,12 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.platform.cluster import ClusterSpec
+from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.wishes import Wishes
 from simmodel.twin.described import Notes
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.jobs import dependencies_of
+from simmodel.twin.slurm.site.requests import RESOURCES, Asking
 from simmodel.twin.slurm.site.sbatch import IDLE, READ, SubmitLine, job_list
 from simmodel.twin.slurm.values import amounts
 from simmodel.work.job import Dependency, Job
@@ -142,6 +144,9 @@ class _Reader:
         self._queues = {queue.name: queue.partition for queue in spec.queues}
         self._places = [each.name for each in spec.partitions]
         self._licences = {each.name for each in spec.consumables}
+        self._nodes = {
+            name: kind for part in spec.partitions for kind in part.nodes for name in node_names(kind.names or "")
+        }
         self._reservations = {each.name for each in spec.reservations}
         names = {str(row["job"]) for row in self._rows}
         self._components = Counter([name.partition("+")[0] for name in names if "+" in name])
@@ -203,7 +208,12 @@ class _Reader:
         if where is None:
             return None
         start = first["submit"] + first.get("wait", inf) - self._origin
-        options = self._options(name, first, line)
+        exclusive = line.values.get("exclusive") == ""
+        asking = Asking(first, line.values, self._nodes, memory=self._memory, exclusive=exclusive)
+        shape = asking.shape()
+        for doubt in asking.doubts:
+            self._count(f"that got {doubt}", "as they got")
+        options = self._options(name, first, line, asking)
         if state == "DEADLINE" and "--deadline=" in options:  # whether it meets that is for the policy to find
             cancel = inf
         job = Job(
@@ -215,7 +225,8 @@ class _Reader:
             group=first.get("group") or None,
             cancel=cancel - self._origin if isfinite(cancel) else None,
             **where,
-            **self._shape(first, line),
+            **shape,
+            exclusive=exclusive,
             **self._asked(name, line),
             options=options,
         )
@@ -247,33 +258,11 @@ class _Reader:
         place = self._queues.get(names[0]) or names[0]
         return {"queue": queue} | ({"partition": place} if len(self._places) > 1 and place in self._places else {})
 
-    def _shape(self, row: Mapping[str, Any], line: SubmitLine) -> dict[str, Any]:
-        """Return the nodes, cores, GPUs and memory that a job asks for."""
-        told = {
-            key: _whole(line.values.get(key, "")) for key in ("nodes", "ntasks", "cpus-per-task", "ntasks-per-node")
-        }
-        nodes, tasks, each, per_node = told.values()
-        cpus = next((int(row[key]) for key in ("requested_processors", "processors") if row.get(key, -1) > 0), 1)
-        if row.get("requested_processors", -1) <= 0 and (tasks or nodes):  # a log of allocated processors
-            cpus = (tasks or nodes or 1) * (each or 1)
-        gpus = max(int(row.get("gpus_per_node", 0)), 0)
-        if nodes is None and tasks and per_node:
-            nodes = ceil(tasks / per_node)
-        elif nodes is None and row.get("requested_nodes", -1) > 1:
-            nodes = int(row["requested_nodes"])
-        elif nodes is None and (cpus <= 1 or gpus or (each and not tasks)):
-            nodes = 1
-        exclusive = line.values.get("exclusive") == ""
-        if not nodes:
-            return {"processors": cpus, "exclusive": exclusive}
-        size = row.get("requested_memory", 0.0) * cpus / nodes if self._memory and not _by_cpu(line) else 0.0
-        shape = {"nodes": nodes, "cores_per_node": ceil(cpus / nodes), "gpus_per_node": gpus}
-        return {**shape, "memory_per_node": max(size, 0.0), "exclusive": exclusive}
-
-    def _options(self, name: int | str, row: Mapping[str, Any], line: SubmitLine) -> str:
+    def _options(self, name: int | str, row: Mapping[str, Any], line: SubmitLine, asking: Asking) -> str:
         """Return the options of a job that policy slurm reads; note all others that may change its start."""
-        values = {key: value for key, value in line.values.items() if key not in IDLE | READ}
-        known = {"exclusive"} if values.pop("exclusive", None) == "" else set()
+        values = {key: value for key, value in line.values.items() if key not in IDLE | READ | RESOURCES}
+        values |= asking.options
+        known = asking.known | ({"exclusive"} if values.pop("exclusive", None) == "" else set())
         if "," in line.values.get("partition", ""):
             values["partition"] = line.values["partition"]
         if "_" in str(name):
@@ -293,11 +282,6 @@ class _Reader:
             self._unread.add(name, "eligible after its submission", "", why)
         if "deadline" in values:
             values["deadline"] = self._after(values["deadline"], row["submit"])
-        if not self._memory:
-            known |= values.keys() & {"mem", "mem-per-cpu"}
-            values = {key: value for key, value in values.items() if key not in ("mem", "mem-per-cpu")}
-        elif not {"mem", "mem-per-cpu", "nodes"} & line.values.keys() and row.get("requested_memory", 0) > 0:
-            values["mem-per-cpu"] = f"{row['requested_memory'] / 2**20:.0f}"
         words = []
         for key, value in values.items():
             word = f"--{key}={shlex.quote(value)}" if value else f"--{key}"
@@ -305,10 +289,10 @@ class _Reader:
                 if not Wishes.of(word).unread:
                     words.append(word)
                     known.add(key)
+        if "nodes" in line.values.keys() - asking.known:
+            self._unread.add(name, "--nodes", line.values["nodes"])
         for option, value in line.unread(known):
             self._unread.add(name, option, value)
-        if not line.values.get("nodes", "1").isdecimal():
-            self._unread.add(name, "--nodes", line.values["nodes"], "the least number is taken")
         if "+" in str(name):
             words.append(f"--hetjob={self._components[str(name).partition('+')[0]]}")
         return " ".join(words)
@@ -357,14 +341,3 @@ class _Reader:
             return float(text)
         self._unread.add(name, "--nice", text)
         return 0.0
-
-
-def _by_cpu(line: SubmitLine) -> bool:
-    """Whether a job asks for memory by CPU."""
-    return "mem-per-cpu" in line.values or not {"mem", "nodes"} & line.values.keys()
-
-
-def _whole(text: str) -> int | None:
-    """Return the number at the beginning of a text: the least one of a range."""
-    text = text.partition("-")[0].partition(",")[0].partition(":")[0]
-    return int(text) if text.isdecimal() else None

@@ -64,8 +64,6 @@ READ = frozenset(
 )
 """The options that are read, from the submit line or from the fields of sacct."""
 
-_TOLD = frozenset(_words("gpus gpus-per-node gres mem mem-per-cpu ntasks-per-node"))
-"""The options whose effect sacct tells in ``ReqTRES`` and ``ReqNodes``, in their usual forms."""
 _TEXTS = frozenset(_words("chdir comment container error export input job-name output wckey wrap"))
 """The options whose values may contain spaces, which a submit line does not show."""
 
@@ -147,21 +145,13 @@ class SubmitLine(Fields):
         if self.program in ("srun", "salloc"):
             yield self.program, ""
         for name, value in self.values.items():
-            idle = (name in _TOLD and _usual(name, value)) or (name == "signal" and "R" not in value.rpartition(":")[0])
+            idle = name == "signal" and "R" not in value.rpartition(":")[0]
             if name not in known and not idle:
                 yield f"--{name}", value
         for word in self.unknown:
             yield word, ""
         for word in self.unclear:
             yield f"{word} (or an argument of the script)", ""
-
-
-def _usual(name: str, value: str) -> bool:
-    """Whether sacct tells all that an option asks for: GPUs of any type, or an amount of memory."""
-    if name in ("gres", "gpus", "gpus-per-node"):
-        words = value.replace("=", ":").split(":")
-        return value == "gpu" or (words[-1].isdecimal() and words[:-1] in ([], ["gpu"]))
-    return value.strip("0") != "" or not name.startswith("mem")  # 0: all memory of the nodes
 
 
 class OptionWords(NamedTuple):

@@ -49,7 +49,7 @@ MAY = {
     "no-requeue": None,
     "nodefile": "nodes.txt",
     "nodelist": "n1",
-    "nodes": "2-4",
+    "nodes": "2,4",
     "ntasks-per-core": "1",
     "ntasks-per-gpu": "1",
     "ntasks-per-socket": "1",
@@ -135,6 +135,7 @@ def test_every_option_that_may_change_a_start_is_named_with_its_jobs(jobs: list[
 
 
 EXPRESSED = {"array", "begin", "constraint", "deadline", "exclude", "gres", "hold", "mem", "nodelist", "switches"}
+EXPRESSED |= {"gpus-per-task", "mem-per-gpu", "ntasks-per-gpu"}
 """Options of ``MAY`` that jobs of simmodel express."""
 
 

@@ -125,9 +125,9 @@ def test_options_of_the_policy_come_with_the_job(tmp_path: Path) -> None:
     found = {job.id: job for job in read_folder(tmp_path).jobs}
     assert found["1"].exclusive
     assert {id: job.options for id, job in found.items()} == {
-        "1": "--switches=1@60 --nodelist=n1 --begin=now+90 --mem-per-cpu=100",
+        "1": "--switches=1@60 --nodelist=n1 --mem-per-cpu=100 --begin=now+90",
         "2": "--mem-per-cpu=300 --constraint=big --begin=now+90",
-        "3": "--mem=250 --begin=now+90",
+        "3": "--begin=now+90",
         "4_1": "--partition=batch,fast --array=0-3%2",
         "5": "--hold=now+90 --exclude='n[3-4]'",
     }
