@@ -78,11 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = error.strerror or str(error)
         return _complain(f"{error.filename}: {reason}" if error.filename else reason)
     except Exception as error:
-        from simmodel.foundation.errors import SimmodelError  # not needed for the help, and it imports attrs
+        from simmodel.foundation.errors import BadLine, SimmodelError  # not needed for the help, and it imports attrs
 
         if not isinstance(error, SimmodelError):
             raise
-        return _complain(str(error))
+        return _complain(f"{error} (--skip-bad passes over such lines)" if isinstance(error, BadLine) else str(error))
     return status
 
 
@@ -103,13 +103,14 @@ def _run(words: list[str]) -> int:
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
     from simmodel.commands.outputs import bar_settled
-    from simmodel.foundation.loading import limits
+    from simmodel.foundation.loading import limits, reading
 
     if getattr(options, "trust", False):
         from simmodel.commands.shared import see_working_folder
 
         see_working_folder()
-    with limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
+    how = {name: getattr(options, name) for name in ("skip_bad", "timezone") if hasattr(options, name)}
+    with reading(**how), limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
         return run(options) or 0
 
 

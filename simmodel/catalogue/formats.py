@@ -11,10 +11,20 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.loading import Source, decode, held, in_memory, one_sentence, peek, read_blocks, source_name
+from simmodel.foundation.errors import InputError, NoJobs, unknown
+from simmodel.foundation.loading import (
+    Source,
+    decode,
+    held,
+    in_memory,
+    keeping_limits,
+    one_sentence,
+    peek,
+    read_blocks,
+    source_name,
+)
 from simmodel.work.chunks import ChunkedWorkload
-from simmodel.work.workload import COLUMNS, Workload
+from simmodel.work.workload import COLUMNS, Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.work.workflow import Workflow
@@ -92,11 +102,21 @@ def _is_batsim(lines: list[str]) -> bool:
     return text.lstrip()[:1] == "{" and re.search(r'"(nb_res|subtime|DelayProfile)"\s*[:,}]', text) is not None
 
 
+def _is_slurm_json(lines: list[str]) -> bool:
+    text = "\n".join(lines)
+    return text.lstrip()[:1] == "{" and re.search(r'"(job_id|slurm|data_parser)"\s*:', text) is not None
+
+
 _ON_A_LINE = re.compile(r"line (\d+)")
 
 
 def by_blocks(
-    read: Callable[..., Workload], *, head: bool = False, unless: str = "", quotes: bool = False
+    read: Callable[..., Workload],
+    *,
+    head: bool = False,
+    unless: str = "",
+    begins: re.Pattern[bytes] | None = None,
+    quotes: bool = False,
 ) -> Callable[..., ChunkedWorkload]:
     """Return a function of a file and options that reads a log in chunks.
 
@@ -108,6 +128,8 @@ def by_blocks(
         whether the first line that is not blank names the columns
     unless
         how a file begins that has no such line
+    begins
+        a pattern of the beginning of a job, where one may have several lines
     quotes
         whether a line may go on inside quotation marks
 
@@ -120,10 +142,11 @@ def by_blocks(
 
     def in_chunks(file: Path | IO[bytes], **options: Any) -> ChunkedWorkload:
         name = source_name(file)
+        read_block = keeping_limits(read)
 
         def chunks() -> Iterator[Workload]:
             names, lines, empty = b"", 0, True
-            for block in read_blocks(file, quotes=quotes):
+            for block in read_blocks(file, quotes=quotes, begins=begins):
                 if head and not names:
                     first = block
                     if not (unless and block.startswith(unless.encode())):
@@ -132,10 +155,12 @@ def by_blocks(
                     first = names + block
                     lines -= names.count(b"\n")
                 try:
-                    chunk = read(in_memory(first, name), **options)
+                    chunk = read_block(in_memory(first, name), **options)
+                except NoJobs as error:
+                    if isinstance(error.report, Report) and error.report:
+                        yield Workload({"submit": [], "run": [], "processors": []}, name=name, report=error.report)
+                    continue
                 except InputError as error:
-                    if error.message.startswith("no jobs"):
-                        continue
                     raise _moved(error, lines) from None
                 finally:
                     lines += first.count(b"\n")
@@ -153,7 +178,7 @@ def by_blocks(
 def _moved(error: InputError, lines: int) -> InputError:
     """Return an error of a block with the line in the file."""
     found = _ON_A_LINE.fullmatch(error.place or "")
-    return error if found is None else InputError(error.message, error.source, f"line {int(found[1]) + lines}")
+    return error if found is None else type(error)(error.message, error.source, f"line {int(found[1]) + lines}")
 
 
 def _reader(function: str) -> Callable[..., Any]:
@@ -181,7 +206,7 @@ FORMATS: Mapping[str, Format] = {
         (".sacct",),
         _is_sacct,
         _SACCT,
-        by_blocks(_SACCT, head=True, unless=_COMPLETED),
+        by_blocks(_SACCT, head=True, unless=_COMPLETED, begins=re.compile(rb"\d[^|\n]*\||JobId=")),
     ),
     "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
     "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
@@ -299,16 +324,18 @@ def format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) 
         raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=name)
     plain = name.lower().removesuffix(".gz")
     matching = [each for each in formats.values() if each.endings and plain.endswith(each.endings)]
-    if len(matching) == 1:
-        return matching[0]
     lines = _first_lines(file)
-    if matching:
-        return next((each for each in matching if each.is_this(lines)), matching[-1])
-    for each in formats.values():
+    for each in (*matching, *formats.values()):  # the content decides where the reader of the ending does not know it
         if each.is_this(lines):
             return each
+    if matching:
+        return matching[-1]
+    accepted = f"a {kind} in one of the formats {', '.join(formats)}"
+    if formats is FORMATS:
+        accepted += f", or a workflow in one of {', '.join(WORKFLOW_FORMATS)}"
     found = repr(lines[0][:60]) if lines else "an empty file"
-    raise InputError(f"must be a {kind} in one of the formats {', '.join(formats)}, got {found}", source=name)
+    hint = "; of Slurm's commands the output of sacct --parsable2 is read, no JSON" if _is_slurm_json(lines) else ""
+    raise InputError(f"must be {accepted}, got {found}{hint}", source=name)
 
 
 def _begins_as_pbs(path: Path) -> bool:

@@ -10,6 +10,7 @@ from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_
 from simmodel.commands.shared import (
     HETSIM,
     POLICIES,
+    READING,
     TRUST,
     UNTIL,
     WORKERS,
@@ -44,6 +45,7 @@ def _seeds(text: str) -> int | list[int]:
         required=True,
     ),
     argument("--workloads WORKLOAD", f"separated by spaces; each is {WORKLOAD}", source, nargs="+", required=True),
+    READING,
     argument("--policies A,B,C", POLICIES, required=True),
     argument("--seeds N|A,B,C", "number of seeds, or the seeds (default: 10)", _seeds, default=10),
     argument("--metrics A,B,C", "metrics in the printed table and the picture; the files have all"),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.outputs import PROGRESS, database, files, live, page, picture, plot, watched, write_and_say
-from simmodel.commands.shared import ELSEWHERE, SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.shared import ELSEWHERE, READING, SEED, TRUST, UNTIL, see_working_folder
 from simmodel.commands.values import argument, command, group, output, source
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         argument("--jobs --workload FILE", "jobs: CSV or SQLite of CGSim, any log, a workflow, or a name", source),
         argument("--home SITE", "the home of these jobs, where the first files of a workflow are (default: none)", str),
         argument("--skip-bad-rows", "skip bad rows of CGSim's jobs, counted by reason"),
+        READING,
     ),
     group(
         "policies",

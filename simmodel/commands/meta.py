@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from simmodel.commands.outputs import files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     POLICY,
+    READING,
     RULES,
     WORKERS,
     chosen_policy,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         source,
         nargs="+",
     ),
+    READING,
     argument("--clusters A,B,...", "of each the number of processors, a platform or a file", source, required=True),
     argument(
         "--broker NAME[,NAME...]",

@@ -50,6 +50,7 @@ __all__ = [
     "MACHINE",
     "POLICIES",
     "POLICY",
+    "READING",
     "RULES",
     "SEED",
     "TRUST",
@@ -196,10 +197,19 @@ def split_names(text: str) -> list[str]:
 # ---------------------------------------------------------------------- arguments
 
 
-LOG = argument(
-    "log LOG", "a file, a name from 'simmodel list workloads', or a generator such as lublin:jobs=600", source
+READING = arguments(
+    argument("--skip-bad", "pass over lines of logs that cannot be read, and count them"),
+    argument("--timezone ZONE", "of local times in logs, such as Europe/Paris (default: UTC)"),
 )
-"""The log that a command replays."""
+"""How logs are read: :func:`simmodel.cli.main` says so to all readers."""
+
+LOG = arguments(
+    argument(
+        "log LOG", "a file, a name from 'simmodel list workloads', or a generator such as lublin:jobs=600", source
+    ),
+    READING,
+)
+"""The log that a command replays, and how it is read."""
 
 
 def backfill(text: str, usual: str | None = None) -> Declared:

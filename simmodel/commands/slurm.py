@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from simmodel.commands.outputs import PROGRESS, files, write_and_say
+from simmodel.commands.shared import READING
 from simmodel.commands.values import argument, arguments, command, group, number, output, source
 
 __all__ = ["EXAMPLES", "read", "replayed"]
@@ -20,7 +21,7 @@ _SITE = arguments(
         source,
         nargs="+",
     ),
-    argument("--timezone ZONE", "of the times in files, such as Europe/Paris (default: UTC)"),
+    READING,
 )
 _DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
-from simmodel.commands.shared import HORIZON, POLICIES, TRUST, WORKERS, process_pool, seed_of, split_names
+from simmodel.commands.shared import HORIZON, POLICIES, READING, TRUST, WORKERS, process_pool, seed_of, split_names
 from simmodel.commands.values import argument, at_least_one, command, output, seconds, source
 
 
@@ -23,6 +23,7 @@ from simmodel.commands.values import argument, at_least_one, command, output, se
         "jobs still to be submitted: a log, or generator settings (TOML) to draw them from",
         source,
     ),
+    READING,
     argument("--samples N", "samples of the drawn arrivals (default: 1)", at_least_one, default=1),
     seed_of("seed of the drawn arrivals"),
     WORKERS,

@@ -29,7 +29,7 @@ from simmodel.platform.cluster import ClusterSpec, PartitionSpec
 from simmodel.records.job_record import JobRecord
 from simmodel.work.job import Job
 from simmodel.work.traffic import Phase, Phases, Traffic
-from simmodel.work.workload import Workload
+from simmodel.work.workload import Report, Workload
 
 __all__ = ["JOBS_CSV", "BatsimRun", "read_batsim", "read_batsim_run", "write_batsim_jobs"]
 
@@ -71,6 +71,17 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
 }
 _SAID = ("command", "np", "runtime", "extra_data", "description", "comment")
 """Keys of profiles that say where they are from."""
+_ABOUT = ("command", "date", "description", "comment", "comments", "version", "extra_data", "metadata", "title", "seed")
+"""Keys of workloads and jobs that say the same of them."""
+_CONSTRAINTS = frozenset(
+    {
+        *("after", "afterok", "dependencies", "dependency", "preceding"),
+        *("alloc", "allocation", "constraints", "partition", "required_nodes", "resources_list"),
+        *("deadline", "priority", "queue", "reservation"),
+        *("gpus", "memory"),
+    }
+)
+"""Keys with which variants of Batsim constrain where or when a job runs."""
 
 
 class BatsimRun(NamedTuple):
@@ -87,7 +98,8 @@ def read_batsim(source: Source, *, flops: float | None = None) -> Workload:
     A resource is a node with one processor. The wall time is the requested time. A job whose profile has messages
     gets :class:`~simmodel.work.traffic.Traffic`, one whose profile is a sequence with messages
     :class:`~simmodel.work.traffic.Phases`; the name of a job is that of its profile. A job whose profile has a ``ret``
-    other than 0 fails with this exit code, and a sequence ends with the first of its profiles that does.
+    other than 0 fails with this exit code, and a sequence ends with the first of its profiles that does. Other keys are
+    passed over, and counted in the report.
 
     Parameters
     ----------
@@ -99,8 +111,9 @@ def read_batsim(source: Source, *, flops: float | None = None) -> Workload:
     Raises
     ------
     InputError
-        the file cannot be read or is not such JSON, names an unknown profile, has a duplicate id, a key, a type of
-        profile or a value that is not read, or one that needs a platform; the message has the path of the value
+        the file cannot be read or is not such JSON, names an unknown profile, has a duplicate id, a type of profile, a
+        value, or a key that constrains jobs (such as ``dependencies``) that is not read, or one that needs a platform;
+        the message has the path of the value
 
     >>> import io
     >>> text = '''{"nb_res": 4, "jobs": [{"id": "a", "subtime": 5, "walltime": 60, "res": 2, "profile": "p"}],
@@ -163,10 +176,11 @@ class _Reader:
         self.alike = alike
         self.computes = self.delays = False
         self.kinds: dict[str, str] = {}
+        self.report = Report()
 
     def workload(self) -> Workload:
         document = self.document
-        document.only("nb_res", "jobs", "profiles", "command", "date", "description", "version", "extra_data")
+        self.pass_over(document, "of the workload", "nb_res", "jobs", "profiles", *_ABOUT)
         processors = self.whole(document["nb_res"])
         check_count("nb_res", processors)
         profiles = document["profiles"]
@@ -180,7 +194,20 @@ class _Reader:
             jobs[job.id] = job
         if not jobs:
             raise document["jobs"].wrong("must not be empty")
-        return Workload.from_jobs(jobs.values(), name=title_of(document.source, ".json"), processors=processors)
+        found = Workload.from_jobs(jobs.values(), name=title_of(document.source, ".json"), processors=processors)
+        found.report = found.report + self.report
+        return found
+
+    def pass_over(self, value: Value, whose: str, *known: str) -> None:
+        """Count the other keys of a table, which tell about it; one that constrains its jobs is refused."""
+        for key in value.table():
+            if key in known:
+                continue
+            if key.lower() in _CONSTRAINTS:
+                raise value[key].wrong("is not read, and it would change when or where jobs run")
+            if any(key in keys for keys in _KEYS.values()):  # of another type of profile
+                raise value[key].wrong(unknown("key", key, known).message)
+            self.report.skipped[f"key {key} {whose}"] += 1
 
     def kind(self, profile: Value) -> str:
         """Return the kind of a profile, whose keys are checked."""
@@ -190,7 +217,7 @@ class _Reader:
         if name not in _TYPES:
             raise profile["type"].wrong(unknown("type of profile", name, _TYPES).message)
         kind = _TYPES[name]
-        profile.only("type", "ret", *_KEYS[kind], *_SAID)
+        self.pass_over(profile, "of profiles", "type", "ret", *_KEYS[kind], *_SAID)
         if kind == "homogeneous" and "generation_strategy" in profile:
             strategy = profile["generation_strategy"]
             if strategy.text() not in _STRATEGIES:
@@ -199,7 +226,7 @@ class _Reader:
         return kind
 
     def job(self, value: Value) -> Job:
-        value.only("id", "subtime", "walltime", "res", "profile", "extra_data", "metadata")
+        self.pass_over(value, "of jobs", "id", "subtime", "walltime", "res", "profile", *_ABOUT)
         count = self.whole(value["res"])
         check_count("res", count)
         name = value["profile"].text()

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simmodel.formats.tables import csv_rows, instant
-from simmodel.foundation.errors import InputError, shown
+from simmodel.formats.tables import csv_rows, instant, is_strict
+from simmodel.foundation.errors import BadLine, InputError, shown
 from simmodel.foundation.loading import Source, read_bytes, read_lines, reader, title_of
 from simmodel.work.job import Job
 from simmodel.work.task import File
@@ -59,7 +59,8 @@ def read_cgsim_jobs(
     most
         the largest number of jobs to read
     skip_bad_rows
-        skip bad rows, counted by reason in ``report.skipped``; otherwise they are errors
+        skip bad rows, counted by reason in ``report.skipped``; otherwise they are errors, unless
+        :func:`~simmodel.foundation.loading.reading` says that bad lines are skipped
 
     Raises
     ------
@@ -84,8 +85,8 @@ def read_cgsim_jobs(
                 raise InputError(f"must have {len(columns)} cells, got {len(cells)}", place="cells")
             found.append(dialect(dict(zip(columns, cells, strict=True)), gflops))
         except InputError as bad:
-            if not skip_bad_rows:
-                raise InputError(f"{bad.place}: {bad.message}", source=name, place=place) from None
+            if not skip_bad_rows and is_strict(None):
+                raise BadLine(f"{bad.place}: {bad.message}", source=name, place=place) from None
             report.skipped[f"bad {bad.place}"] += 1
     if not found:
         raise InputError("no jobs", source=name)

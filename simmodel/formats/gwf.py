@@ -13,7 +13,7 @@ import numpy as np
 from simmodel.formats.numbers import parse
 from simmodel.formats.swf import FIELDS as BATCH, WHOLE, as_column, wrong_number
 from simmodel.formats.tables import names, taken
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import NoJobs
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.work.outcomes import leave_queue
 from simmodel.work.workload import Report, Workload
@@ -48,7 +48,7 @@ _KEY = re.compile(r"([A-Z]\w*)\s*:(?:\s+|$)(.*)")
 
 
 @reader
-def read_gwf(source: Source, *, strict: bool = True) -> Workload:
+def read_gwf(source: Source, *, strict: bool | None = None) -> Workload:
     """Read a log in the Grid Workloads Format.
 
     Users, groups, queues, partitions and sites are text, or integers if all of a column are. Memory is in bytes (KB in
@@ -62,7 +62,8 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     source
         a path (also of a gzip file) or an open file
     strict
-        reject a bad line; otherwise skip it and count it in ``report.skipped``
+        reject a bad line; ``False``: skip it and count it in ``report.skipped``; ``None``: as
+        :func:`~simmodel.foundation.loading.reading` says
 
     Raises
     ------
@@ -93,7 +94,7 @@ def read_gwf(source: Source, *, strict: bool = True) -> Workload:
     skipped = f"lines that are not {len(FIELDS)} fields"
     rows = list(taken(lines, take, name, report, strict=strict, skipped=skipped, log="Grid Workloads Format"))
     if not rows:
-        raise InputError("no jobs: must have lines of 29 fields (Grid Workloads Format)", source=name)
+        raise NoJobs("no jobs: must have lines of 29 fields (Grid Workloads Format)", name, report=report)
     columns: dict[str, NDArray[Any]] = {}
     for field, texts in zip(FIELDS, zip(*rows, strict=True), strict=True):
         column = _as_column(field, texts)

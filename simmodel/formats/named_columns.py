@@ -10,14 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.formats.tables import csv_rows, duration, instant, names, whole, zone
-from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.formats.tables import (
+    AMBIGUOUS,
+    csv_rows,
+    duration,
+    in_order,
+    is_strict,
+    moments,
+    names,
+    repeated,
+    whole,
+    zone,
+)
+from simmodel.foundation.errors import BadLine, InputError, NoJobs, shown, unknown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.foundation.units import parse_quantity
 from simmodel.work.outcomes import ACCEPTED, STATUS_OF, leave_queue, outcome_in
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.task import SHARE
-from simmodel.work.workload import COLUMNS, Workload
+from simmodel.work.workload import COLUMNS, Report, Workload
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -46,10 +57,12 @@ def read_columns(
     name: str | None = None,
     delimiter: str | None = None,
     timezone: str | None = None,
+    strict: bool | None = None,
 ) -> Workload:
     """Read jobs from columns with custom names.
 
-    Columns named as in :data:`simmodel.work.workload.COLUMNS` are used as they are; ``names`` maps the others. Required
+    Columns named as in :data:`simmodel.work.workload.COLUMNS`, in any case, are used as they are; ``names`` maps the
+    others. Required
     are ``submit``, and ``run`` or both ``start`` and ``end`` (from which ``run`` and ``wait`` are computed);
     ``processors`` defaults to 1. Instants are seconds or timestamps; durations are seconds, ``H:MM:SS`` or time deltas.
     Empty cells are unknown values. Other columns are ignored.
@@ -67,7 +80,13 @@ def read_columns(
     delimiter
         the separator of a CSV file; default: the most frequent of ``, ; | tab`` in its first line
     timezone
-        the zone of timestamps without one, such as ``"Europe/Paris"``; default UTC
+        the zone of timestamps without one, such as ``"Europe/Paris"``; default: that of
+        :func:`~simmodel.foundation.loading.reading`, or UTC. Of two instants that a change of the clock shows alike,
+        those are taken by which a job starts after its submission and ends after its start; where both do, the earlier,
+        which the report counts
+    strict
+        reject a bad line of a file; ``False``: skip it and count it in ``report.skipped``; ``None``: as
+        :func:`~simmodel.foundation.loading.reading` says
 
     Raises
     ------
@@ -81,6 +100,7 @@ def read_columns(
     (array([ 0., 30.]), array([90., nan]), array([4, 2]))
     """
     origin = "the table"
+    report = Report()
     lines: Sequence[int] | None = None
     if isinstance(source, Mapping | Table):
         table: Mapping[str, Any] = dict(source.items())
@@ -88,12 +108,15 @@ def read_columns(
         frame: Any = source
         table = {str(key): frame[key] for key in frame.columns}
     else:
-        table, lines, origin = _read_csv(source, delimiter)
+        table, lines, origin = _read_csv(source, delimiter, report, strict)
     chosen = _choose(table, names or {}, origin)
-    local = zone(timezone)
-    columns = {
-        column: _convert(column, table[theirs], origin, theirs, lines, local) for column, theirs in chosen.items()
-    }
+    cells = _Cells(origin, lines, zone(timezone), strict=lines is None or is_strict(strict))
+    columns = {column: cells.convert(column, table[theirs], theirs) for column, theirs in chosen.items()}
+    _settle(columns, cells.later, report)
+    if cells.bad:
+        report.skipped["bad lines"] += len(cells.bad)
+        kept = ~np.isin(np.arange(len(lines or ())), list(cells.bad))
+        columns = {column: values[kept] for column, values in columns.items()}
     if "status" in columns and columns["status"].dtype.kind == "U":  # words
         columns.setdefault("outcome", columns["status"])
         columns["status"] = np.array([STATUS_OF.get(word, 0) for word in columns["status"].tolist()])
@@ -109,10 +132,27 @@ def read_columns(
     leave_queue(columns, left)
     columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
     if not len(columns["submit"]):
-        raise InputError("no jobs", source=origin)
+        raise NoJobs("no jobs", origin, report=report)
     title = name or (title_of(origin, ".csv") if lines is not None else "table")
     order = [column for column in (*COLUMNS, *columns) if column in columns]
-    return Workload({column: columns[column] for column in order}, name=title, processors=processors)
+    return Workload({column: columns[column] for column in order}, name=title, processors=processors, report=report)
+
+
+def _settle(columns: dict[str, NDArray[Any]], later: Mapping[str, Mapping[int, float]], report: Report) -> None:
+    """Choose among instants that the clock showed twice: ``later`` has the second ones, by column and row."""
+    ordered = [name for name in ("submit", "start", "end") if name in columns]
+    for row in sorted({row for name in ordered for row in later.get(name, ())}):
+        cells = []
+        for name in ordered:
+            first = float(columns[name][row])
+            second = later.get(name, {}).get(row)
+            cells.append(() if first != first else (first,) if second is None else (first, second))
+        lasted = float(columns["run"][row]) if "run" in columns and ordered[-1] == "end" else float("nan")
+        found, ambiguous = in_order(cells, lasted)
+        for name, instant in zip(ordered, found, strict=True):
+            columns[name][row] = instant
+        if ambiguous:
+            report.repaired[AMBIGUOUS] += 1
 
 
 def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> dict[str, str]:
@@ -125,7 +165,8 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
             hint = f"; did you mean {shown(close[0])}?" if close else ""
             message = f"missing column {shown(theirs)} (for {ours}){hint}; columns: {', '.join(table)}"
             raise InputError(message, source=origin)
-    chosen = {ours: ours for ours in _KNOWN if ours in table and ours not in names.values()}
+    cased = {theirs.lower(): theirs for theirs in table} | {theirs: theirs for theirs in table}
+    chosen = {ours: cased[ours] for ours in _KNOWN if ours in cased and cased[ours] not in names.values()}
     chosen |= {name: name for name in table if name.startswith(SHARE)}
     chosen.update(names)
     if "start" in chosen and "submit" not in chosen:
@@ -133,7 +174,9 @@ def _choose(table: Collection[str], names: Mapping[str, str], origin: str) -> di
     return chosen
 
 
-def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str]], list[int], str]:
+def _read_csv(
+    source: Source, delimiter: str | None, report: Report, strict: bool | None
+) -> tuple[dict[str, list[str]], list[int], str]:
     """Return the columns of a CSV file as texts, the line number of each row, and the name of the file."""
     lines, origin = read_lines(source)
     texts = [line for _, line in lines]
@@ -150,8 +193,10 @@ def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str
             if twice is not None:
                 raise InputError(f"duplicate column {shown(twice)}", source=origin, place=f"line {number}")
         elif len(row) != len(header):
-            message = f"must have {len(header)} cells, got {len(row)}"
-            raise InputError(message, source=origin, place=f"line {number}")
+            if is_strict(strict):
+                message = f"must have {len(header)} cells, got {len(row)}"
+                raise BadLine(message, source=origin, place=f"line {number}")
+            report.skipped["bad lines"] += 1
         else:
             rows.append(row)
             numbers.append(number)
@@ -161,46 +206,87 @@ def _read_csv(source: Source, delimiter: str | None) -> tuple[dict[str, list[str
     return {key: list(column) for key, column in zip(header, columns, strict=True)}, numbers, origin
 
 
-def _convert(
-    column: str, values: ArrayLike, origin: str, theirs: str, lines: Sequence[int] | None, local: tzinfo
-) -> NDArray[Any]:
-    array = np.asarray(values)
-    times = column in _INSTANTS or column in _DURATIONS
-    if array.dtype.kind in "Mm" and times:
-        dates: Any = getattr(values, "dt", None)  # of a pandas series
-        if dates is not None and array.dtype.kind == "M" and dates.tz is None and column in _INSTANTS:
-            array = np.asarray(dates.tz_localize(local).dt.tz_convert("UTC").dt.tz_localize(None))
-        unknown = np.isnat(array)
-        unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
-        return np.where(unknown, np.nan, unit / 1e9)
-    if array.dtype.kind in "iufb" and (times or column in _BYTES or column.startswith(SHARE)):
-        return array.astype(np.float64)
-    if array.dtype.kind in "iub":
-        return array.astype(np.int64)
-    if array.dtype.kind == "f" and column not in _NAMES:
-        array = np.where(np.isnan(array), -1, array)
-        if (array == np.floor(array)).all():
+class _Cells:
+    """Turns columns of cells into arrays.
+
+    Attributes
+    ----------
+    bad
+        the rows with a cell that cannot be read
+    later
+        by column and row, the second instant of a time that the clock showed twice
+    """
+
+    def __init__(self, origin: str, lines: Sequence[int] | None, local: tzinfo, *, strict: bool) -> None:
+        self.origin = origin
+        self.lines = lines
+        self.local = local
+        self.strict = strict
+        self.bad: set[int] = set()
+        self.later: dict[str, dict[int, float]] = {}
+
+    def convert(self, column: str, values: ArrayLike, theirs: str) -> NDArray[Any]:
+        """Return a column; ``theirs``: its name in the file."""
+        array = np.asarray(values)
+        times = column in _INSTANTS or column in _DURATIONS
+        if array.dtype.kind in "Mm" and times:
+            dates: Any = getattr(values, "dt", None)  # of a pandas series
+            if dates is not None and array.dtype.kind == "M" and dates.tz is None and column in _INSTANTS:
+                first, second = (self._localised(dates, len(array), earlier) for earlier in (True, False))
+                self.later[column] = {int(row): second[row] for row in np.flatnonzero(second > first)}
+                return first
+            return _seconds(array)
+        if array.dtype.kind in "iufb" and (times or column in _BYTES or column.startswith(SHARE)):
+            return array.astype(np.float64)
+        if array.dtype.kind in "iub":
             return array.astype(np.int64)
-    return _cell_by_cell(column, array.tolist(), origin, theirs, lines, local)
+        if array.dtype.kind == "f" and column not in _NAMES:
+            array = np.where(np.isnan(array), -1, array)
+            if (array == np.floor(array)).all():
+                return array.astype(np.int64)
+        return self._cell_by_cell(column, array.tolist(), theirs)
+
+    def _localised(self, dates: Any, count: int, earlier: bool) -> NDArray[np.float64]:
+        """Return the instants of local dates: of two that the clock shows alike the earlier or the later."""
+        local = dates.tz_localize(self.local, ambiguous=np.full(count, earlier), nonexistent="shift_forward")
+        return _seconds(np.asarray(local.dt.tz_convert("UTC").dt.tz_localize(None)))
+
+    def _cell_by_cell(self, column: str, cells: list[Cell], theirs: str) -> NDArray[Any]:
+        texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
+        if column in _NAMES:
+            return names([(text if self.lines is None else cell_text(text)).removesuffix(".0") for text in texts])
+        accepted, read = _kind(column)
+        if column == "status" and all(map(_is_number, dict.fromkeys(texts))):
+            accepted, read = _A_NUMBER, lambda _, text: whole(text)
+        found: list[float | str] = []
+        for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
+            try:
+                if column in _INSTANTS:
+                    found.append(self._instant(column, row, cell, text))
+                else:
+                    found.append(read(cell if text else None, text))
+            except (ValueError, OverflowError, InputError):
+                if self.strict:
+                    place = f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
+                    message = f"column {shown(theirs)}: must be {accepted}, got {shown(text)}"
+                    raise BadLine(message, self.origin, place) from None
+                self.bad.add(row)
+                found.append(-1)
+        return np.array(found, dtype=_TYPES.get(accepted, np.float64))
+
+    def _instant(self, column: str, row: int, cell: Cell, text: str) -> float:
+        """Return an instant, the first of two; the second one is kept."""
+        dated = isinstance(cell, datetime) and bool(text)  # no NaT of pandas
+        meant = repeated(cell, self.local) if dated else moments(text, self.local)  # type: ignore[arg-type]
+        if len(meant) > 1:
+            self.later.setdefault(column, {})[row] = meant[1]
+        return meant[0] if meant else float("nan")
 
 
-def _cell_by_cell(
-    column: str, cells: list[Cell], origin: str, theirs: str, lines: Sequence[int] | None, local: tzinfo
-) -> NDArray[Any]:
-    texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
-    if column in _NAMES:
-        return names([(text if lines is None else cell_text(text)).removesuffix(".0") for text in texts])
-    accepted, read = _kind(column, local)
-    if column == "status" and all(map(_is_number, dict.fromkeys(texts))):
-        accepted, read = _A_NUMBER, lambda _, text: whole(text)
-    found: list[float | str] = []
-    for row, (cell, text) in enumerate(zip(cells, texts, strict=True)):
-        try:
-            found.append(read(cell if text else None, text))
-        except (ValueError, OverflowError, InputError):
-            place = f"line {lines[row]}" if lines else f"row {row + 1}"
-            raise InputError(f"column {shown(theirs)}: must be {accepted}, got {shown(text)}", origin, place) from None
-    return np.array(found, dtype=_TYPES.get(accepted, np.float64))
+def _seconds(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Return times of numpy in seconds."""
+    unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
+    return np.where(np.isnat(array), np.nan, unit / 1e9)
 
 
 _A_NUMBER = "a whole number"
@@ -211,16 +297,10 @@ def _is_number(text: str) -> bool:
     return not text or text.removeprefix("-").removesuffix(".0").isdecimal()
 
 
-def _kind(column: str, local: tzinfo) -> tuple[str, Callable[[Cell, str], float | str]]:
+def _kind(column: str) -> tuple[str, Callable[[Cell, str], float | str]]:
     """Return the kind of cells of a column, in words, and a function that reads one, given also as text."""
-
-    def when(cell: Cell, text: str) -> float:
-        if isinstance(cell, datetime):
-            return (cell if cell.tzinfo else cell.replace(tzinfo=local)).timestamp()
-        return instant(text, local)
-
     if column in _INSTANTS:
-        return "an instant (seconds or a timestamp)", when
+        return "an instant (seconds or a timestamp)", lambda _, text: float(text)
     if column in _DURATIONS:
         return "seconds", lambda cell, text: cell.total_seconds() if isinstance(cell, timedelta) else duration(text)
     if column in _BYTES:

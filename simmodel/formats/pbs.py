@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from simmodel.formats.tables import columns_of, duration, memory, taken, whole, zone
+from simmodel.formats.tables import columns_of, duration, memory, repeated, taken, whole, zone
 from simmodel.foundation.errors import InputError, shown
-from simmodel.foundation.loading import Source, read_lines, reader, source_name, title_of
+from simmodel.foundation.loading import Source, current_reading, read_lines, reader, source_name, title_of
 from simmodel.work.outcomes import STATUS_OF
 from simmodel.work.workload import Report, Workload
 
@@ -27,20 +28,60 @@ __all__ = ["read_pbs"]
 _LINE = re.compile(r"(\d\d/\d\d/\d{4} \d\d:\d\d:\d\d);(\w+);([^;]*);?(.*)")
 _WORD = re.compile(r'([\w.\-@]+)=("[^"]*"|\S*)|(\S+)')
 _KINDS = frozenset("QSEDAR")
-_UTC = zone(None)
 _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status")
 
 
 @attrs.define
 class _Life:
-    """The records of one job, merged; later records override earlier ones."""
+    """The records of one job, merged; later records override earlier ones.
+
+    ``stamps``: by kind of record, the number of its line and its instant, as :class:`_Clock` has it.
+    """
 
     words: dict[str, str] = attrs.field(factory=dict)
-    stamps: dict[str, float] = attrs.field(factory=dict)
+    stamps: dict[str, tuple[int, float]] = attrs.field(factory=dict)
+
+
+class _Clock:
+    """The clock times at the beginning of lines, in a zone or, without one, by records that also have Unix seconds.
+
+    A clock that is set back shows an hour twice: lines are in the order of their instants.
+    """
+
+    def __init__(self, local: tzinfo | None) -> None:
+        self.local = local
+        self._lines = 0
+        self._last = -math.inf
+        self._at: list[int] = []  # lines with both, what the clock shows there, and how far it is ahead
+        self._known: list[tuple[float, float]] = []
+
+    def stamp(self, when: datetime, unix: str) -> tuple[int, float]:
+        """Return the number of the next line, and its instant; ``unix``: the same instant in Unix seconds, if known."""
+        self._lines += 1
+        if self.local is None:
+            shown_as = when.replace(tzinfo=UTC).timestamp()
+            if unix.isdigit():
+                self._at.append(self._lines)
+                self._known.append((shown_as, round((shown_as - int(unix)) / 900) * 900.0))
+            return self._lines, shown_as
+        meant = repeated(when, self.local)
+        if unix.isdigit():
+            self._last = min(meant, key=lambda at: abs(at - int(unix)))
+        else:
+            self._last = next((at for at in meant if at >= self._last), meant[-1])
+        return self._lines, self._last
+
+    def instant(self, line: int, stamp: float) -> float:
+        """Return the instant of a stamp, once all lines are read."""
+        if not self._at:
+            return stamp
+        after = bisect_left(self._at, line)
+        _, ahead = min(self._known[max(after - 1, 0) : after + 1], key=lambda known: abs(known[0] - stamp))
+        return stamp - ahead
 
 
 @reader
-def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None) -> Workload:
+def read_pbs(source: Source, *, strict: bool | None = None, timezone: str | None = None) -> Workload:
     """Read the jobs of PBS accounting logs: ``05/01/2024 12:00:00;E;17.server;user=ann group=physics ...``.
 
     Each job is assembled from its records: Q queued, S started, R run again, E ended, D deleted, A aborted; other kinds
@@ -57,7 +98,8 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
     source
         a path (also of a gzip file), an open file, or a folder of daily logs, read in the order of their names
     strict
-        reject a bad line; otherwise skip it and count it in ``report.skipped``
+        reject a bad line; ``False``: skip it and count it in ``report.skipped``; ``None``: as
+        :func:`~simmodel.foundation.loading.reading` says
     timezone
         the zone of the clock times at the beginning of lines, such as ``"Europe/Paris"``; by default derived from
         records that have both a clock time and Unix seconds
@@ -76,17 +118,17 @@ def read_pbs(source: Source, *, strict: bool = True, timezone: str | None = None
     """
     report = Report()
     lives: dict[str, _Life] = {}
-    offsets: list[float] = []
-    local = zone(timezone) if timezone else None
+    local = zone(timezone) if timezone or current_reading().timezone else None
+    clock = _Clock(local)
     sources, title = _sources(source)
     for part in sources:
         lines, name = read_lines(part)
-        for _ in taken(lines, partial(_take, lives, offsets, local, report), name, report, strict=strict):
+        for _ in taken(lines, partial(_take, lives, clock, report), name, report, strict=strict):
             pass
     parents = {re.sub(r"\[\d+\]", "[]", job) for job in lives if re.search(r"\[\d+\]", job)}
 
     def take(job: str) -> dict[str, Any] | None:
-        row = None if job in parents else _job(job, lives[job], offsets[0] if offsets else 0.0)
+        row = None if job in parents else _job(job, lives[job], clock)
         if row is not None and not math.isnan(row["submit"]):
             return row
         report.skipped["jobs without an instant of submission" if row else "arrays, read as their jobs"] += 1
@@ -105,7 +147,7 @@ def _sources(source: Source) -> tuple[list[Source], str]:
     return [source], source_name(source)
 
 
-def _take(lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, report: Report, line: str) -> None:
+def _take(lives: dict[str, _Life], clock: _Clock, report: Report, line: str) -> None:
     """Merge the record in one line into its job."""
     line = line.strip()
     if not line:
@@ -113,15 +155,15 @@ def _take(lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, r
     found = _LINE.fullmatch(line)
     if not found:
         raise ValueError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {shown(line[:60])}")
-    clock, kind, job, text = found.groups()
+    began, kind, job, text = found.groups()
     if kind not in _KINDS:
         report.skipped[f"records {kind}"] += 1
         return
     try:
-        month, day, year, hour, minute, second = map(int, re.split("[/ :]", clock))
-        when = datetime(year, month, day, hour, minute, second, tzinfo=local or _UTC)
+        month, day, year, hour, minute, second = map(int, re.split("[/ :]", began))
+        when = datetime(year, month, day, hour, minute, second)
     except ValueError:
-        raise ValueError(f"must start with an instant, got {shown(clock)}") from None
+        raise ValueError(f"must start with an instant, got {shown(began)}") from None
     words = _words(text)
     life = lives.setdefault(job, _Life())
     if kind == "R":  # back in the queue: its earlier execution is discarded
@@ -131,11 +173,7 @@ def _take(lives: dict[str, _Life], offsets: list[float], local: tzinfo | None, r
         report.repaired["started again: its last run counts"] += 1
         words = {key: value for key, value in words.items() if key not in ("start", "end", "Exit_status")}
     life.words.update(words)
-    stamp = when.timestamp()
-    life.stamps[kind] = stamp
-    moment = {"S": "start", "E": "end"}.get(kind, "")
-    if local is None and not offsets and words.get(moment, "").isdigit():
-        offsets.append(round((stamp - int(words[moment])) / 900) * 900.0)
+    life.stamps[kind] = clock.stamp(when, words.get({"S": "start", "E": "end"}.get(kind, ""), ""))
 
 
 def _words(text: str) -> dict[str, str]:
@@ -151,8 +189,8 @@ def _words(text: str) -> dict[str, str]:
     return words
 
 
-def _job(job: str, life: _Life, offset: float) -> dict[str, Any]:
-    words, stamps = life.words, {kind: stamp - offset for kind, stamp in life.stamps.items()}
+def _job(job: str, life: _Life, clock: _Clock) -> dict[str, Any]:
+    words, stamps = life.words, {kind: clock.instant(*stamp) for kind, stamp in life.stamps.items()}
 
     def read(convert: Callable[[str], float], *keys: str) -> float:
         for key in keys:

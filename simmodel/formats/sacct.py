@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
-from datetime import tzinfo
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, tzinfo
 from itertools import chain
 from typing import Any
 
-from simmodel.formats.tables import columns_of, duration, instant, memory, taken, whole, zone
-from simmodel.foundation.errors import InputError, shown
+from simmodel.formats.tables import AMBIGUOUS, columns_of, duration, in_order, memory, moments, taken, whole, zone
+from simmodel.foundation.errors import InputError, NoJobs, shown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.work.outcomes import STATUS_OF, outcome_in
 from simmodel.work.workload import Report, Workload
@@ -36,7 +37,9 @@ _AGAIN = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING")
 
 
 @reader
-def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", timezone: str | None = None) -> Workload:
+def read_sacct(
+    source: Source, *, strict: bool | None = None, delimiter: str = "|", timezone: str | None = None
+) -> Workload:
     """Read the jobs of ``sacct --parsable2`` output; the first line names the fields, in any order.
 
     Required are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
@@ -44,8 +47,8 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
     ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``, ``ExitCode``; and as
     further columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
-    ``simmodel slurm`` uses: ``SubmitLine`` should be the last field, since it may contain the delimiter. Other fields
-    are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
+    ``simmodel slurm`` uses. Other fields are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
+    A name, comment or submit line may contain the delimiter and line breaks: the fields around it tell where it ends.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs, and so is each run of a job that was requeued
@@ -59,12 +62,14 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     source
         a path (also of a gzip file) or an open file
     strict
-        reject a bad line; otherwise skip it and count it in ``report.skipped``
+        reject a bad line; ``False``: skip it and count it in ``report.skipped``; ``None``: as
+        :func:`~simmodel.foundation.loading.reading` says
     delimiter
         the field separator
     timezone
-        the time zone, such as ``"Europe/Paris"``; default UTC (apart from daylight saving changes, it only shifts all
-        times alike)
+        the time zone, such as ``"Europe/Paris"``; default: that of :func:`~simmodel.foundation.loading.reading`, or
+        UTC. Of two instants that a change of the clock shows alike, those are taken that follow each other as the
+        columns of the job do; where both do, the earlier, which the report counts
 
     Raises
     ------
@@ -84,30 +89,79 @@ def read_sacct(source: Source, *, strict: bool = True, delimiter: str = "|", tim
     local = zone(timezone)
     lines, name = read_lines(source)
     report = Report()
-    lines = _as_table(lines, delimiter)
-    table = ((number, [cell.strip() for cell in line.split(delimiter)]) for number, line in lines if line.strip())
-    number, head = next(table, (0, None))
+    lines = _as_table(((number, line) for number, line in lines if line.strip()), delimiter)
+    number, head = next(lines, (0, None))
     if head is None:
         raise InputError("must start with a line of sacct field names, got an empty file", source=name)
-    fields = [cell.lower() for cell in head]
+    fields = [cell.strip().lower() for cell in head.split(delimiter)]
     _check_fields(fields, name, number)
+    table = _records(lines, fields, delimiter, report)
 
     def take(cells: list[str]) -> dict[str, Any] | None:
-        if len(cells) > len(fields) and fields[-1] == "submitline":  # as -C a|b
-            cells[len(fields) - 1 :] = [delimiter.join(cells[len(fields) - 1 :])]
-        if len(cells) != len(fields):
-            raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
-        record = dict(zip(fields, cells, strict=True))
+        record = dict(zip(fields, _aligned(cells, fields, delimiter), strict=True))
         kind = "job steps" if "." in record["jobid"] else "arrays that wait as a whole"
         if kind == "job steps" or _WAITING_ARRAY.fullmatch(record["jobid"]):
             report.skipped[kind] += 1
             return None
-        return _job(record, local)
+        return _job(record, local, report)
 
     rows = list(taken(table, take, name, report, strict=strict))
     if not rows:
-        raise InputError("no jobs", source=name)
+        raise NoJobs("no jobs", name, report=report)
     return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
+
+
+_TEXTS = ("jobname", "comment", "admincomment", "systemcomment", "extra", "workdir", "submitline", "reason")
+"""Fields in which users write what they like."""
+_STATE = re.compile(r"[A-Z_]+\+?( by .*)?$")
+_JOB = re.compile(r"\d+(_\d+|_\[.*\])?(\+\d+)?(\..+)?")
+
+
+def _records(
+    lines: Iterable[tuple[int, str]], fields: list[str], delimiter: str, report: Report
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each record with the number of its first line; texts in it may have line breaks.
+
+    A line that does not begin a record goes on with a text of the one before: where that lacks fields, or ends with a
+    text.
+    """
+    at, open_end = fields.index("jobid"), fields[-1] in _TEXTS
+    record: tuple[int, list[str]] | None = None
+    for number, line in lines:
+        cells = line.split(delimiter)
+        begins = len(cells) > at and _JOB.fullmatch(cells[at].strip())
+        if record is not None and not begins and (len(record[1]) < len(fields) or open_end):
+            record[1][-1:] = [f"{record[1][-1]}\n{cells[0]}", *cells[1:]]
+            report.repaired["line breaks inside of fields"] += 1
+            continue
+        if record is not None:
+            yield record
+        record = number, cells
+    if record is not None:
+        yield record
+
+
+def _aligned(cells: list[str], fields: list[str], delimiter: str) -> list[str]:
+    """Return one cell a field: surplus delimiters stand in a text, which is the one that leaves all others readable.
+
+    Raises
+    ------
+    ValueError
+        there are other numbers of cells and fields
+    """
+    more = len(cells) - len(fields)
+    found = []
+    for at in (at for at, field in enumerate(fields) if field in _TEXTS) if more > 0 else ():
+        joined = delimiter.join(cells[at : at + more + 1])
+        tried = [cell.strip() for cell in (*cells[:at], joined, *cells[at + more + 1 :])]
+        record = dict(zip(fields, tried, strict=True))
+        with suppress(ValueError):
+            _job(record, UTC, Report())
+            if _JOB.fullmatch(record["jobid"]) and _STATE.match(record.get("state", "UNKNOWN")):
+                found.append(tried)
+    if more and not found:
+        raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
+    return found[-1] if found else [cell.strip() for cell in cells]
 
 
 _COMPLETION = {
@@ -194,24 +248,29 @@ def _number(text: str) -> int:
     return int(memory(text)) if text[-1:] in "KMG" else whole(text)
 
 
-def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
+def _moments(record: Mapping[str, str], local: tzinfo, field: str) -> tuple[float, ...]:
+    """Return the instants that a field may mean."""
+    text = record.get(field, "")
+    try:
+        return moments(text, local)
+    except ValueError:
+        raise ValueError(f"field {field}: cannot read {shown(text)}") from None
 
-    def when(text: str) -> float:
-        return instant(text, local)
 
-    submit = _amount(record, when, "submit")
+def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, Any]:
+    cells = [_moments(record, local, field) for field in ("submit", "eligible", "start", "end")]
+    elapsed = _amount(record, duration, "elapsedraw", "elapsed")
+    (submit, eligible, start, end), ambiguous = in_order(cells, elapsed)
     if math.isnan(submit):
         raise ValueError("missing submit time")
-    start = _amount(record, when, "start")
-    end = _amount(record, when, "end")
+    if ambiguous:
+        report.repaired[AMBIGUOUS] += 1
     state = (record.get("state", "").split() or [""])[0].rstrip("+")
     outcome = outcome_in(state) if state else ""
     runs_on = state != "" and not outcome and math.isnan(end)
     if state in _AGAIN and not runs_on:
         outcome = "cancelled"
-    run = (
-        _amount(record, duration, "elapsedraw", "elapsed") if {"elapsedraw", "elapsed"} & record.keys() else end - start
-    )
+    run = elapsed if {"elapsedraw", "elapsed"} & record.keys() else end - start
     nowhere = record.get("nodelist", "") in _NO_NODES
     started = "start" not in record or not math.isnan(start)
     if run == 0 and nowhere and (state in _IN_QUEUE or "nodelist" in record):  # as Slurm before 21 has it
@@ -241,7 +300,7 @@ def _job(record: Mapping[str, str], local: tzinfo) -> dict[str, Any]:
         "cores_per_node": -(-processors // nodes) if nodes > 0 and processors > 0 else -1,
         "cancel": end if cancelled_waiting else math.nan,
         "priority": _count(record, "priority"),
-        "eligible": _amount(record, when, "eligible"),
+        "eligible": eligible,
         "requested_nodes": _count(record, "reqnodes"),
         "node_list": record.get("nodelist", "") if started else "",
         "reservation": record.get("reservation", ""),

@@ -15,7 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.foundation.errors import InputError, clipped, shown
+from simmodel.formats.tables import is_strict
+from simmodel.foundation.errors import BadLine, InputError, clipped, shown
 from simmodel.foundation.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
 from simmodel.foundation.writing import write_text
 from simmodel.work.chunks import ChunkedWorkload
@@ -62,7 +63,7 @@ _NAMES = {"queue": "Queue", "partition": "Partition", "user": "User", "group": "
 
 
 @reader
-def read_swf(source: Source, *, strict: bool = True) -> Workload:
+def read_swf(source: Source, *, strict: bool | None = None) -> Workload:
     """Read a log in the Standard Workload Format.
 
     Memory is in bytes (KB in the format); the unknown value -1 becomes nan in columns of times and memory, and stays -1
@@ -81,7 +82,8 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     source
         a path (also of a gzip file) or an open file
     strict
-        reject a line that is not 18 numbers; otherwise skip it and count it in ``report.skipped``
+        reject a line that is not 18 numbers; ``False``: skip it and count it in ``report.skipped``; ``None``: as
+        :func:`~simmodel.foundation.loading.reading` says
 
     Raises
     ------
@@ -95,7 +97,7 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     """
     data, name = read_bytes(source)
     report = Report()
-    columns = _columns(data, name, strict, report)
+    columns = _columns(data, name, is_strict(strict), report)
     jobs = len(columns["job"])
     if not jobs:
         raise InputError(_NO_JOBS, source=name)
@@ -112,7 +114,7 @@ def read_swf(source: Source, *, strict: bool = True) -> Workload:
     )
 
 
-def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWorkload:
+def swf_in_chunks(file: Path | IO[bytes], *, strict: bool | None = None) -> ChunkedWorkload:
     """Return a log in the Standard Workload Format that is read in chunks, block by block of the file.
 
     Comments after the first job are ignored; otherwise as :func:`read_swf`.
@@ -125,12 +127,13 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
     name = source_name(file)
     header = _header(peek(file, 1 << 20))
     title = title_of(name, ".swf")
+    refused = is_strict(strict)
 
     def chunks() -> Iterator[Workload]:
         jobs = skipped = lines = 0
         for block in read_blocks(file):
             report = Report()
-            columns = _columns(block, name, strict, report, lines, begun=jobs > 0)
+            columns = _columns(block, name, refused, report, lines, begun=jobs > 0)
             lines += block.count(b"\n")
             jobs += len(columns["job"])
             skipped += report.skipped.total()
@@ -140,7 +143,7 @@ def swf_in_chunks(file: Path | IO[bytes], *, strict: bool = True) -> ChunkedWork
         if (promised := _promised(header) - jobs - skipped) > 0:
             report = Report()
             report.skipped[_LOST] = promised
-            yield Workload(_columns(b"", name, strict, report), name=title, report=report)
+            yield Workload(_columns(b"", name, refused, report), name=title, report=report)
 
     total = _promised(header)
     return ChunkedWorkload(
@@ -213,7 +216,7 @@ def _line_by_line(data: bytes, name: str, strict: bool, report: Report, before: 
             if not (rows or begun):
                 wrong = f"not a log in the Standard Workload Format: {wrong}"
             excerpt = clipped(decode(line).strip(), 80)
-            raise InputError(f"{wrong}: {excerpt!r}", source=name, place=f"line {before + number}")
+            raise BadLine(f"{wrong}: {excerpt!r}", source=name, place=f"line {before + number}")
         else:
             report.skipped["lines that are not 18 numbers"] += 1
     return [np.array(column) for column in zip(*rows, strict=True)] if rows else [np.empty(0)] * 18

@@ -6,18 +6,37 @@ import csv
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.errors import BadLine, InputError, shown
+from simmodel.foundation.loading import current_reading
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.work.workload import Report
 
-__all__ = ["columns_of", "csv_rows", "duration", "instant", "memory", "names", "taken", "whole", "zone"]
+__all__ = [
+    "AMBIGUOUS",
+    "columns_of",
+    "csv_rows",
+    "duration",
+    "in_order",
+    "instant",
+    "is_strict",
+    "memory",
+    "moments",
+    "names",
+    "repeated",
+    "taken",
+    "whole",
+    "zone",
+]
 
+AMBIGUOUS = "local times that the clock showed twice: the earlier taken"
+"""The reason of a repair: which of the two is meant, does not follow from the order of a job's instants."""
 _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
@@ -34,7 +53,7 @@ def taken(
     name: str,
     report: Report,
     *,
-    strict: bool,
+    strict: bool | None,
     place: str = "line",
     skipped: str = "bad lines",
     log: str | None = None,
@@ -42,25 +61,32 @@ def taken(
     """Yield the result of ``take`` for each numbered row of a file, except ``None``.
 
     A row for which it raises ``ValueError`` is an ``InputError`` with ``place`` and number if ``strict``, else counted
-    in the report as ``skipped``. ``log``: the format that the file does not have if it begins with a bad row.
+    in the report as ``skipped``; ``None``: as :func:`~simmodel.foundation.loading.reading` says. ``log``: the format
+    that the file does not have if it begins with a bad row.
 
     >>> from simmodel.work.workload import Report
     >>> report = Report()
     >>> list(taken(enumerate(["1", "one", "2"], 1), int, "log", report, strict=False)), report.skipped
     ([1, 2], Counter({'bad lines': 1}))
     """
+    strict = is_strict(strict)
     for number, row in rows:
         try:
             found = take(row)
         except ValueError as error:
             if strict:
                 wrong = str(error) if log is None else f"not a log in the {log}: {error}"
-                raise InputError(wrong, source=name, place=f"{place} {number}") from None
+                raise BadLine(wrong, source=name, place=f"{place} {number}") from None
             report.skipped[skipped] += 1
             continue
         if found is not None:
             log = None
             yield found
+
+
+def is_strict(strict: bool | None) -> bool:
+    """Return whether a bad line is refused: as a call says, or else :func:`~simmodel.foundation.loading.reading`."""
+    return not current_reading().skip_bad if strict is None else strict
 
 
 def csv_rows(lines: Iterable[str], name: str, delimiter: str = ",", first: int = 1) -> Iterator[tuple[int, list[str]]]:
@@ -96,13 +122,14 @@ def whole(text: str) -> int:
 
 
 def zone(name: str | None) -> tzinfo:
-    """Return the time zone with this name (``"Europe/Paris"``); ``None`` is UTC.
+    """Return the time zone with this name (``"Europe/Paris"``); ``None``: that of ``reading``, or else UTC.
 
     Raises
     ------
     InputError
         the zone is unknown
     """
+    name = current_reading().timezone if name is None else name
     if name is None:
         return UTC
     try:
@@ -124,13 +151,53 @@ def instant(text: str, local: tzinfo = UTC) -> float:
     >>> instant("1970-01-01T01:00:00"), instant("90"), instant("Unknown")
     (3600.0, 90.0, nan)
     """
+    return next(iter(moments(text, local)), float("nan"))
+
+
+def moments(text: str, local: tzinfo = UTC) -> tuple[float, ...]:
+    """Return the instants (Unix seconds) that a text may mean: none if unknown, two in an hour that the clock repeats.
+
+    >>> moments("2024-10-27T02:30:00", zone("Europe/Berlin")), moments("Unknown")
+    ((1729989000.0, 1729992600.0), ())
+    """
     if text in ("", "Unknown", "None", "N/A", "NaT", "nan"):
-        return float("nan")
+        return ()
     try:
-        return float(text)
+        return (float(text),)
     except ValueError:
         when = datetime.fromisoformat(text)
-    return (when if when.tzinfo else when.replace(tzinfo=local)).timestamp()
+    return repeated(when, local)
+
+
+def repeated(when: datetime, local: tzinfo) -> tuple[float, ...]:
+    """Return the instants (Unix seconds) of a time: two if it has no zone and the clock of ``local`` shows it twice."""
+    if when.tzinfo:
+        return (when.timestamp(),)
+    first, second = (when.replace(tzinfo=local, fold=fold).timestamp() for fold in (0, 1))
+    return (first, second) if first < second else (first,)
+
+
+def in_order(cells: Sequence[tuple[float, ...]], lasted: float = float("nan")) -> tuple[list[float], bool]:
+    """Return one instant of each cell, nan of an empty one, and whether others would do as well.
+
+    Those are taken that follow each other, and of which the last two are ``lasted`` seconds apart; if several do, the
+    earliest.
+
+    >>> in_order([(5.0, 65.0), (60.0,)]), in_order([(5.0, 65.0), (30.0, 90.0)], 85.0)
+    (([5.0, 60.0], False), ([5.0, 90.0], False))
+    """
+    known = [cell or (float("nan"),) for cell in cells]
+    if max(map(len, known)) == 1:
+        return [cell[0] for cell in known], False
+
+    def faults(chosen: tuple[float, ...]) -> int:
+        there = [each for each in chosen if each == each]
+        return sum(a > b for a, b in pairwise(there)) + (abs(chosen[-1] - chosen[-2] - lasted) > 1)
+
+    tried = [(faults(chosen), chosen) for chosen in product(*known)]
+    least = min(count for count, _ in tried)
+    best = [chosen for count, chosen in tried if count == least]
+    return list(best[0]), len(best) > 1
 
 
 def duration(text: str) -> float:

@@ -68,6 +68,27 @@ class InputError(SimmodelError, ValueError):
         return _one_line(f"{where}: {self.message}" if where else self.message)
 
 
+@_error
+class BadLine(InputError):
+    """A line of a log cannot be read; :func:`~simmodel.foundation.loading.reading` may pass over such lines."""
+
+
+@_error
+class NoJobs(InputError):
+    """A log has no jobs.
+
+    Parameters
+    ----------
+    report
+        the :class:`~simmodel.work.workload.Report` of what was passed over in it
+
+    >>> str(NoJobs("no jobs", "steps.sacct"))
+    'steps.sacct: no jobs'
+    """
+
+    report: object = None
+
+
 def shown(value: object, width: int = 60) -> str:
     """Return the representation of a value for a message, clipped to a width.
 

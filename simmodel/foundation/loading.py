@@ -6,7 +6,11 @@ first bytes. The limits stop files that no memory holds; real files stay far bel
     with limits(size=16e9, count=100_000_000):
         log = load_workload("everything.swf.gz")
 
-On the command line: ``--limit size=16GB --limit count=1e8``.
+On the command line: ``--limit size=16GB --limit count=1e8``. How logs are read is said in the same way, on the command
+line by ``--skip-bad`` and ``--timezone Europe/Berlin``::
+
+    with reading(skip_bad=True, timezone="Europe/Berlin"):
+        log = load_workload("sacct.txt")
 """
 
 from __future__ import annotations
@@ -30,9 +34,11 @@ from simmodel.foundation.errors import InputError, Plain, shown
 
 __all__ = [
     "Limits",
+    "Reading",
     "Source",
     "check_count",
     "current_limits",
+    "current_reading",
     "decode",
     "files_named_in",
     "held",
@@ -47,6 +53,7 @@ __all__ = [
     "read_bytes",
     "read_lines",
     "reader",
+    "reading",
     "source_name",
     "title_of",
     "within_count",
@@ -93,13 +100,64 @@ class Limits:
     count: float = attrs.field(default=10_000_000, validator=_positive)
 
 
-_LIMITS: ContextVar[Limits] = ContextVar("limits")
-_USUAL = Limits()
+@attrs.frozen(kw_only=True)
+class Reading:
+    """How files are read, where a call does not say it itself.
+
+    Parameters
+    ----------
+    skip_bad
+        whether lines of logs that cannot be read are passed over, and counted, instead of refused
+    timezone
+        the zone of local times, such as ``"Europe/Berlin"``; ``None``: UTC
+    limits
+        the limits on input
+
+    >>> Reading().skip_bad
+    False
+    """
+
+    skip_bad: bool = False
+    timezone: str | None = None
+    limits: Limits = attrs.field(factory=Limits)
+
+
+_READING: ContextVar[Reading] = ContextVar("reading")
+_USUAL = Reading()
+
+
+def current_reading() -> Reading:
+    """Return how files are read now."""
+    return _READING.get(_USUAL)
 
 
 def current_limits() -> Limits:
     """Return the limits in force."""
-    return _LIMITS.get(_USUAL)
+    return current_reading().limits
+
+
+@contextmanager
+def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[Reading]:
+    """Read files as said inside a ``with`` block; the parameters are those of :class:`Reading`.
+
+    >>> from simmodel.formats.sacct import read_sacct
+    >>> lines = ["JobID|Submit|AllocCPUS|Elapsed", "1|1970-01-01T01:00:00|4|00:01:00", "slurm: error"]
+    >>> with reading(skip_bad=True, timezone="Europe/Berlin"):
+    ...     log = read_sacct(io.StringIO("\\n".join(lines)))
+    >>> log["submit"], log.report.skipped
+    (array([0.]), Counter({'bad lines': 1}))
+    """
+    with _reading_as(attrs.evolve(current_reading(), skip_bad=skip_bad, timezone=timezone)) as found:
+        yield found
+
+
+@contextmanager
+def _reading_as(how: Reading) -> Iterator[Reading]:
+    token = _READING.set(how)
+    try:
+        yield how
+    finally:
+        _READING.reset(token)
 
 
 @contextmanager
@@ -122,20 +180,17 @@ def limits(**changes: float) -> Iterator[Limits]:
             from simmodel.foundation.errors import unknown
 
             raise unknown("limit", name, attrs.fields_dict(Limits))
-    token = _LIMITS.set(attrs.evolve(current_limits(), **changes))
-    try:
-        yield current_limits()
-    finally:
-        _LIMITS.reset(token)
+    with _reading_as(attrs.evolve(current_reading(), limits=attrs.evolve(current_limits(), **changes))) as found:
+        yield found.limits
 
 
 def keeping_limits(function: F) -> F:
-    """Return a function that runs under the limits of now in other threads and processes, too."""
-    return cast(F, partial(_under, current_limits(), function))
+    """Return a function that reads files as now in other threads and processes, too."""
+    return cast(F, partial(_under, current_reading(), function))
 
 
-def _under(kept: Limits, function: Callable[..., Any], *args: Any) -> Any:
-    with limits(**attrs.asdict(kept)):
+def _under(kept: Reading, function: Callable[..., Any], *args: Any) -> Any:
+    with _reading_as(kept):
         return function(*args)
 
 
@@ -330,10 +385,13 @@ def read_lines(source: Source) -> tuple[Iterator[tuple[int, str]], str]:
     return enumerate(text.removesuffix("\n").split("\n") if text else (), 1), name
 
 
-def read_blocks(file: Path | IO[bytes], *, size: int = _CHUNK, quotes: bool = False) -> Iterator[bytes]:
+def read_blocks(
+    file: Path | IO[bytes], *, size: int = _CHUNK, quotes: bool = False, begins: re.Pattern[bytes] | None = None
+) -> Iterator[bytes]:
     """Yield a text in blocks of whole lines, decompressed if it is gzip, so that a file of any length can be read.
 
-    The limit of the size does not apply. With ``quotes``, a line may go on inside quotation marks, as in CSV.
+    The limit of the size does not apply. With ``quotes``, a line may go on inside quotation marks, as in CSV; with
+    ``begins``, a block ends where a line begins in this way.
 
     Raises
     ------
@@ -358,6 +416,8 @@ def read_blocks(file: Path | IO[bytes], *, size: int = _CHUNK, quotes: bool = Fa
                 rest += found
                 end = rest.rfind(b"\n") + 1
                 while quotes and rest.count(b'"', 0, end) % 2:
+                    end = rest.rfind(b"\n", 0, end - 1) + 1
+                while begins is not None and end and not begins.match(rest, end):
                     end = rest.rfind(b"\n", 0, end - 1) + 1
                 if end:
                     yield rest[:end]
@@ -413,7 +473,7 @@ def reader(function: F) -> F:
 
 def _too_deep(source: str | None) -> InputError:
     depth = current_limits().depth
-    if depth > _USUAL.depth:  # the limit was raised, so Python's own may end the reading
+    if depth > _USUAL.limits.depth:  # the limit was raised, so Python's own may end the reading
         return InputError(f"must not be nested deeper than {depth:g} levels (limit depth) or than Python reads", source)
     return InputError(f"must not be nested deeper than {depth:g} levels (limit depth)", source=source)
 

@@ -135,12 +135,17 @@ def test_what_is_not_there(given, sentence):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, batsim, toml, csv, got an empty file"),
+        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, batsim, toml, csv, or a workflow in one of dax, "),
+        (b"", ", got an empty file"),
+        (
+            b'{"meta": {}, "jobs": [{"job_id": 7}]}',
+            "; of Slurm's commands the output of sacct --parsable2 is read, no JSON",
+        ),
         (b"# Read me\n\ntext\n", "got '# Read me'"),
         (b"\x7fELF\0", "must be text, got binary data"),
         (b"\x1f\x8b\x08garbage", "corrupt gzip file"),
     ],
-    ids=["empty", "markdown", "binary", "false gzip"],
+    ids=["empty", "still empty", "squeue --json", "markdown", "binary", "false gzip"],
 )
 def test_content_of_no_format(content, sentence, tmp_path):
     (tmp_path / "file").write_bytes(content)

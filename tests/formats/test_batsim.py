@@ -217,16 +217,27 @@ def test_delays_ignore_speeds(platform):
         ({"jobs": [job("p", res=0)]}, r"jobs\[0\].res: must be a number >= 1, got 0"),
         ({"jobs": [job("p", res=1.5)]}, r"jobs\[0\].res: must be a whole number >= 1, got 1.5"),
         ({"jobs": [job("p", walltime=0)]}, r"jobs\[0\].walltime: must be a number > 0, or -1 for none, got 0"),
-        ({"jobs": [job("p", dependencies=["a"])]}, r"jobs\[0\].dependencies: unknown key 'dependencies'"),
+        ({"jobs": [job("p", dependencies=["a"])]}, r"jobs\[0\].dependencies: is not read, and it would change when"),
         ({"jobs": [{"id": 1, "res": 1, "profile": "p"}]}, r"jobs\[0\]: missing key 'subtime'"),
         ({"nb_res": "four"}, "nb_res: must be a number >= 1"),
-        ({"workflow": {}}, "workflow: unknown key 'workflow'"),
     ],
 )
 def test_wrong_workloads_are_refused(change, text):
     given = {"nb_res": 4, "jobs": [job("p")], "profiles": {"p": {"type": "delay", "delay": 5}}} | change
     with pytest.raises(InputError, match=text):
         read_batsim(as_file(given), flops=1e9)
+
+
+def test_keys_that_tell_about_jobs_are_counted():
+    profiles = {"p": {"type": "delay", "delay": 5, "origin": "a trace"}}
+    jobs = [job("p", expected_execution_time=5), job("p", id="k", expected_execution_time=5, comments="none")]
+    log = read_batsim(as_file({"nb_res": 4, "jobs": jobs, "profiles": profiles, "generated_by": "hand"}))
+    assert log.report.skipped == {
+        "key expected_execution_time of jobs": 2,
+        "key origin of profiles": 1,
+        "key generated_by of the workload": 1,
+    }
+    assert "key expected_execution_time of jobs 2" in str(simulate(4, log, "easy").report)
 
 
 FILES = {

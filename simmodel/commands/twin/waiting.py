@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
-from simmodel.commands.shared import SEED, TRUST, TWIN, WORKERS, process_pool
+from simmodel.commands.shared import READING, SEED, TRUST, TWIN, WORKERS, process_pool
 from simmodel.commands.values import argument, command, group, output, share, source, whole
 
 __all__ = ["explain", "predict"]
@@ -20,6 +20,7 @@ __all__ = ["explain", "predict"]
         "prediction",
         argument("--predictor NAME", "of run times (default: predicted with --history, else request)"),
         argument("--history LOG", "jobs that have ended, from which the predictor learns", source),
+        READING,
         argument("--quantiles Q", "(default: 0.1 0.5 0.9)", share, nargs="+", default=[0.1, 0.5, 0.9]),
         argument("--draws N", "futures to draw (default: 100)", whole, default=100),
         argument("--past FILE", "where predictions are kept and judged (default: CONFIG.predictions.jsonl)", output),

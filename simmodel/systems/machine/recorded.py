@@ -66,8 +66,9 @@ def recorded_workflow(given: object) -> Workflow | None:
         return given.known_workflow
     if isinstance(given, (str, Path)) and str(given).lower().endswith((".json", ".json.gz")):
         from simmodel.catalogue import load_workflow
+        from simmodel.catalogue.formats import is_workflow
 
-        return load_workflow(given)
+        return load_workflow(given) if not (path := Path(given)).exists() or is_workflow(path) else None
     return given if isinstance(given, Workflow) else None
 
 
