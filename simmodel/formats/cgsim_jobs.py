@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from simmodel.formats.tables import csv_rows, instant, is_strict
+from simmodel.formats.tables import csv_rows, instant
 from simmodel.foundation.errors import BadLine, InputError, shown
-from simmodel.foundation.loading import Source, read_bytes, read_lines, reader, title_of
+from simmodel.foundation.loading import Source, is_strict, read_bytes, read_lines, reader, title_of
 from simmodel.work.job import Job
 from simmodel.work.task import File
 from simmodel.work.workload import Report, Workload

@@ -15,7 +15,6 @@ from simmodel.formats.tables import (
     csv_rows,
     duration,
     in_order,
-    is_strict,
     moments,
     names,
     repeated,
@@ -23,7 +22,7 @@ from simmodel.formats.tables import (
     zone,
 )
 from simmodel.foundation.errors import BadLine, InputError, NoJobs, shown, unknown
-from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.foundation.loading import Source, is_strict, read_lines, reader, title_of
 from simmodel.foundation.units import parse_quantity
 from simmodel.work.outcomes import ACCEPTED, STATUS_OF, leave_queue, outcome_in
 from simmodel.work.table import Columns, Table, cell_text
@@ -232,7 +231,11 @@ class _Cells:
         if array.dtype.kind in "Mm" and times:
             dates: Any = getattr(values, "dt", None)  # of a pandas series
             if dates is not None and array.dtype.kind == "M" and dates.tz is None and column in _INSTANTS:
-                first, second = (self._localised(dates, len(array), earlier) for earlier in (True, False))
+                first, second = (
+                    dates.tz_localize(self.local, ambiguous=np.full(len(array), earlier), nonexistent="shift_forward")
+                    for earlier in (True, False)
+                )
+                first, second = (_seconds(np.asarray(each.dt.tz_convert(None))) for each in (first, second))
                 self.later[column] = {int(row): second[row] for row in np.flatnonzero(second > first)}
                 return first
             return _seconds(array)
@@ -245,11 +248,6 @@ class _Cells:
             if (array == np.floor(array)).all():
                 return array.astype(np.int64)
         return self._cell_by_cell(column, array.tolist(), theirs)
-
-    def _localised(self, dates: Any, count: int, earlier: bool) -> NDArray[np.float64]:
-        """Return the instants of local dates: of two that the clock shows alike the earlier or the later."""
-        local = dates.tz_localize(self.local, ambiguous=np.full(count, earlier), nonexistent="shift_forward")
-        return _seconds(np.asarray(local.dt.tz_convert("UTC").dt.tz_localize(None)))
 
     def _cell_by_cell(self, column: str, cells: list[Cell], theirs: str) -> NDArray[Any]:
         texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
@@ -283,7 +281,7 @@ class _Cells:
         return meant[0] if meant else float("nan")
 
 
-def _seconds(array: NDArray[Any]) -> NDArray[np.float64]:
+def _seconds(array: NDArray[np.generic]) -> NDArray[np.float64]:
     """Return times of numpy in seconds."""
     unit = array.astype("datetime64[ns]" if array.dtype.kind == "M" else "timedelta64[ns]").astype(np.int64)
     return np.where(np.isnat(array), np.nan, unit / 1e9)

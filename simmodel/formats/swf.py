@@ -15,9 +15,18 @@ from typing import IO, TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.formats.numbers import parse, read_columns_of_numbers
-from simmodel.formats.tables import is_strict
 from simmodel.foundation.errors import BadLine, InputError, clipped, shown
-from simmodel.foundation.loading import Source, decode, peek, read_blocks, read_bytes, reader, source_name, title_of
+from simmodel.foundation.loading import (
+    Source,
+    decode,
+    is_strict,
+    peek,
+    read_blocks,
+    read_bytes,
+    reader,
+    source_name,
+    title_of,
+)
 from simmodel.foundation.writing import write_text
 from simmodel.work.chunks import ChunkedWorkload
 from simmodel.work.outcomes import OUTCOMES, STATUS_OF, leave_queue, outcomes_in

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from simmodel.foundation.errors import BadLine, InputError, shown
-from simmodel.foundation.loading import current_reading
+from simmodel.foundation.loading import current_reading, is_strict
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +25,6 @@ __all__ = [
     "duration",
     "in_order",
     "instant",
-    "is_strict",
     "memory",
     "moments",
     "names",
@@ -82,11 +81,6 @@ def taken(
         if found is not None:
             log = None
             yield found
-
-
-def is_strict(strict: bool | None) -> bool:
-    """Return whether a bad line is refused: as a call says, or else :func:`~simmodel.foundation.loading.reading`."""
-    return not current_reading().skip_bad if strict is None else strict
 
 
 def csv_rows(lines: Iterable[str], name: str, delimiter: str = ",", first: int = 1) -> Iterator[tuple[int, list[str]]]:

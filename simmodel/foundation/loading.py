@@ -34,7 +34,7 @@ from simmodel.foundation.errors import InputError, Plain, shown
 
 __all__ = [
     "Limits",
-    "Reading",
+    "ReadingOptions",
     "Source",
     "check_count",
     "current_limits",
@@ -43,6 +43,7 @@ __all__ = [
     "files_named_in",
     "held",
     "in_memory",
+    "is_strict",
     "keeping_limits",
     "limits",
     "one_sentence",
@@ -101,7 +102,7 @@ class Limits:
 
 
 @attrs.frozen(kw_only=True)
-class Reading:
+class ReadingOptions:
     """How files are read, where a call does not say it itself.
 
     Parameters
@@ -113,7 +114,7 @@ class Reading:
     limits
         the limits on input
 
-    >>> Reading().skip_bad
+    >>> ReadingOptions().skip_bad
     False
     """
 
@@ -122,13 +123,18 @@ class Reading:
     limits: Limits = attrs.field(factory=Limits)
 
 
-_READING: ContextVar[Reading] = ContextVar("reading")
-_USUAL = Reading()
+_READING: ContextVar[ReadingOptions] = ContextVar("reading")
+_USUAL = ReadingOptions()
 
 
-def current_reading() -> Reading:
+def current_reading() -> ReadingOptions:
     """Return how files are read now."""
     return _READING.get(_USUAL)
+
+
+def is_strict(strict: bool | None) -> bool:
+    """Return whether a bad line is refused: as a call says, or else :func:`reading`."""
+    return not current_reading().skip_bad if strict is None else strict
 
 
 def current_limits() -> Limits:
@@ -137,8 +143,8 @@ def current_limits() -> Limits:
 
 
 @contextmanager
-def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[Reading]:
-    """Read files as said inside a ``with`` block; the parameters are those of :class:`Reading`.
+def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[ReadingOptions]:
+    """Read files as said inside a ``with`` block; the parameters are those of :class:`ReadingOptions`.
 
     >>> from simmodel.formats.sacct import read_sacct
     >>> lines = ["JobID|Submit|AllocCPUS|Elapsed", "1|1970-01-01T01:00:00|4|00:01:00", "slurm: error"]
@@ -152,7 +158,7 @@ def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[
 
 
 @contextmanager
-def _reading_as(how: Reading) -> Iterator[Reading]:
+def _reading_as(how: ReadingOptions) -> Iterator[ReadingOptions]:
     token = _READING.set(how)
     try:
         yield how
@@ -189,7 +195,7 @@ def keeping_limits(function: F) -> F:
     return cast(F, partial(_under, current_reading(), function))
 
 
-def _under(kept: Reading, function: Callable[..., Any], *args: Any) -> Any:
+def _under(kept: ReadingOptions, function: Callable[..., Any], *args: Any) -> Any:
     with _reading_as(kept):
         return function(*args)
 

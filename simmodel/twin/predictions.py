@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import inf, isfinite
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING
 
 import attrs
 
 from simmodel.foundation.display import Fields, counted
 from simmodel.metrics.report import duration
+
+if TYPE_CHECKING:
+    from simmodel.foundation.errors import Plain
 
 __all__ = ["Foretold", "PredictionLog", "share_held"]
 
@@ -137,7 +140,7 @@ class PredictionLog:
         self._append(known)
         self._made += new
 
-    def _append(self, documents: Iterable[dict[str, Any]]) -> None:
+    def _append(self, documents: Iterable[Mapping[str, Plain]]) -> None:
         lines = "".join(json.dumps(each) + "\n" for each in documents)
         if lines:
             with self.path.open("a", encoding="utf-8") as file:

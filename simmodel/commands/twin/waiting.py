@@ -23,7 +23,7 @@ __all__ = ["explain", "predict"]
         READING,
         argument("--quantiles Q", "(default: 0.1 0.5 0.9)", share, nargs="+", default=[0.1, 0.5, 0.9]),
         argument("--draws N", "futures to draw (default: 100)", whole, default=100),
-        argument("--past FILE", "where predictions are kept and judged (default: CONFIG.predictions.jsonl)", output),
+        argument("--past FILE", "where predictions are kept and judged (default: CONFIG.predictions.jsonl)", source),
     ),
     SEED,
     WORKERS,
