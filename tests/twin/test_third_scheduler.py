@@ -138,7 +138,7 @@ def test_it_is_described_and_checked(toy: Path, capsys: pytest.CaptureFixture[st
 def test_its_source_tells_reports_and_its_hands_act(toy: Path) -> None:
     settings = source_settings({"kind": "toy"})
     source, hands = settings.open("alps", toy), settings.hands("hold-and-release")
-    (report,) = source.events(5.0)
+    (report,) = source.events(60.0)
     assert [(job.job, job.state) for job in report.jobs] == [(7, "running"), (8, "waiting")]
     (toy / "tjobs").write_text("#!/bin/sh\necho 8 running 70 n1 -\n")  # also where job 7 is asked for alone
     assert source.report() is None

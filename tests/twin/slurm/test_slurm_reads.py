@@ -46,7 +46,7 @@ def test_the_source_runs_only_commands_of_the_list(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", str(tmp_path))  # nothing else could be found
     source = SlurmSource("alps", SlurmSettings(interval=0.01))
     assert source.report() is not None
-    assert list(source.events(5.0))
+    assert list(source.events(60.0))
     told = calls(tmp_path)
     assert {words[0] for _, words in told} == {"squeue", "sinfo", "scontrol"}
     assert all(reads for reads, _ in told)
