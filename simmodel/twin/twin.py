@@ -398,10 +398,11 @@ class Twin:
         source = self.source
         if not isinstance(source, AnsweringSource):
             return None
-        age = wall.monotonic() - source.answered
-        if age <= 2 * source.answer_every:
+        answered, within = source.last_answer()
+        age = wall.monotonic() - answered
+        if age <= 2 * within:
             return None
-        return f"no answer from the source for {age:.1f} s: one is due every {source.answer_every:.3g} s"
+        return f"no answer from the source for {age:.1f} s: one is due every {within:.3g} s"
 
     def close(self) -> None:
         """Give back the held jobs, write the state down, and let go of source and audit log."""

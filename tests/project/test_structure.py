@@ -14,7 +14,7 @@ import pytest
 
 from tests.helpers.package_imports import MODULES, parsed
 from tests.helpers.paths import PACKAGE, ROOT
-from tests.project.statements import by_part, statements
+from tests.helpers.statements import by_part, statements
 
 SIZES = {"statements": 70_463, "files": 490, "statements of Cluster": 171}
 """Sizes when they were last set. A commit that adds or removes a capability sets them anew and names it.

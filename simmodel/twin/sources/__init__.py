@@ -129,19 +129,12 @@ class RemoteSource(Source, Protocol):
 
 
 @runtime_checkable
-class AnsweringSource(RemoteSource, Protocol):
-    """A remote source that notes when its server answered last: the health of the twin falls with the age of that.
+class AnsweringSource(Protocol):
+    """A source that notes when its server answered last: the health of the twin falls with the age of that."""
 
-    Attributes
-    ----------
-    answered
-        the instant (s, of :func:`time.monotonic`) of the last good answer
-    answer_every
-        seconds from one answer to the next at most, while the server is well
-    """
-
-    answered: float
-    answer_every: float
+    def last_answer(self) -> tuple[float, float]:
+        """Return when the last good answer came (s, :func:`time.monotonic`) and within how many seconds one is due."""
+        ...
 
 
 class SourceSettings(Protocol):

@@ -94,8 +94,6 @@ class PolledSource(ABC):
     ----------
     refused
         malformed answers and commands that failed, counted by sentence
-    answered, answer_every
-        see :class:`~simmodel.twin.sources.AnsweringSource`: the answers are full reports
 
     While the scheduler does not answer, nothing is reported; the first answer afterwards is a full report as any other.
     """
@@ -119,8 +117,8 @@ class PolledSource(ABC):
         self._clock = clock
         self._told: set[tuple[int | str, float]] = set()
         self._last: dict[int | str, tuple[float, int]] = {}  # of the jobs last told: submission, rank
-        self._due = self._earliest = self.answered = monotonic()
-        self.answer_every = settings.interval
+        self._due = self._earliest = self._answered = monotonic()
+        self._answer_every = settings.interval
         self._trouble: str | None = None
         self._awake = False  # whether something has woken it since the last report
 
@@ -174,7 +172,7 @@ class PolledSource(ABC):
             self._earliest = self._due = ended + min(max(ended - began, 1.0), _LONGEST_PAUSE)
         else:
             self._earliest, self._due = ended + _IDLE * (ended - began), ended + self.settings.interval
-            self.answered, self.answer_every = ended, max(self._earliest, self._due) - began
+            self._answered, self._answer_every = ended, max(self._earliest, self._due) - began
         return found
 
     def _report(self) -> StateReport:
@@ -263,6 +261,10 @@ class PolledSource(ABC):
     def gaps(self) -> int:
         """How often the wakening source has missed events; a report follows in any case."""
         return self.wake.gaps if isinstance(self.wake, RemoteSource) else 0
+
+    def last_answer(self) -> tuple[float, float]:
+        """Return when the scheduler last reported (s, monotonic), and within how many seconds it must again."""
+        return self._answered, self._answer_every
 
     @property
     def over(self) -> bool:

@@ -100,8 +100,6 @@ class StreamSource:
         how often entries were gone (trimmed, deleted, or lost with the server's data) that had not been read
     trouble
         why the stream cannot be read now, in one sentence; ``None``: it can
-    answered, answer_every
-        see :class:`~simmodel.twin.sources.AnsweringSource`: an answer may say that there is nothing new
 
     Notes
     -----
@@ -110,7 +108,6 @@ class StreamSource:
     """
 
     over = False
-    answer_every = 5.0  # each read is answered within a second; a decision may come between two
 
     def __init__(
         self,
@@ -129,7 +126,7 @@ class StreamSource:
         self.refused = Refused()
         self.gaps = 0
         self.trouble: str | None = None
-        self.answered = monotonic()
+        self._answered = monotonic()
         self._report = report
         self._every = check
         self._stop = stop
@@ -175,6 +172,10 @@ class StreamSource:
             raise InputError(f"must be the id of an entry, such as 1700000000000-0, got {shown(position)}", self.stream)
         self._position, self._owed, self._added, self._look = position or _START, None, None, 0.0
 
+    def last_answer(self) -> tuple[float, float]:
+        """Return when the server answered last (s, monotonic), and within how many seconds it must again."""
+        return self._answered, 5.0  # each read is answered within a second; a decision may come between two
+
     def check(self) -> list[str]:
         """Return a sentence about the stream as it is now.
 
@@ -215,7 +216,7 @@ class StreamSource:
             return []
         if self.trouble is not None:
             self._log.info("the stream is back")
-        self.trouble, self._pause, self.answered = None, 0.0, monotonic()
+        self.trouble, self._pause, self._answered = None, 0.0, monotonic()
         before = self._position
         if entries:
             self._position = entries[-1][0].decode()

@@ -4,7 +4,6 @@ import csv
 import re
 from pathlib import Path
 from threading import Thread
-from time import monotonic
 
 import attrs
 import pytest
@@ -149,10 +148,13 @@ def test_a_scheduler_that_hangs_is_told_before_its_command_gives_up(tmp_path: Pa
 
 
 @pytest.mark.parametrize(("intervals", "late"), [(1.5, False), (2.5, True)])
-def test_two_intervals_without_a_report_are_too_many(tmp_path: Path, intervals: float, late: bool) -> None:
+def test_two_intervals_without_a_report_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, intervals: float, late: bool
+) -> None:
     source = source_of(tmp_path, {})
     twin = Twin(source, Mirror(SPEC, "alps"))
-    source.answered = monotonic() - intervals * source.answer_every
+    answered, within = source.last_answer()
+    monkeypatch.setattr(source, "last_answer", lambda: (answered - intervals * within, within))
     assert (twin.late() is not None) == late
     assert twin.status.health == ("degraded" if late else "starting")
 

@@ -1,4 +1,4 @@
-"""The statements of the package, by its parts: ``python -m tests.project.statements`` prints them."""
+"""The statements of the package, by its parts: ``python -m tests.helpers.statements`` prints them."""
 
 from __future__ import annotations
 
