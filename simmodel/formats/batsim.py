@@ -347,11 +347,15 @@ _STATES = {
     "withdrawn": "COMPLETED_KILLED",
     "cancelled": "COMPLETED_KILLED",
     "rejected": "REJECTED",
+    "running": "RUNNING",
+    "suspended": "RUNNING",
+    "waiting": "SUBMITTED",
+    "unsubmitted": "NOT_SUBMITTED",
 }
 
 
 def write_batsim_jobs(result: JobRecord, path: str | Path, workload: Workload | None = None) -> None:
-    """Write a run as Batsim's ``jobs.csv``: a row for each job that ended or was rejected.
+    """Write a run as Batsim's ``jobs.csv``: a row for each job; what it has not reached is -1.
 
     A node is a resource, by its number. Energy is not recorded by job: it is -1, as in Batsim without its plugin.
 
@@ -373,14 +377,11 @@ def write_batsim_jobs(result: JobRecord, path: str | Path, workload: Workload | 
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(JOBS_CSV)
     for row in result.jobs.rows():
-        if row["status"] not in _STATES:
-            continue
         spec = specs.get(row["job"])
         submit, start, end, limit = (float(row[key]) for key in ("submit", "start", "end", "requested"))
         ran = end - start
         times: list[float] = [start, ran, end, start - submit, end - submit, (end - submit) / ran if ran else inf]
-        if isnan(start):
-            times = [-1.0] * 6
+        times = [-1.0 if isnan(each) else each for each in times]
         asked = [submit, row["processors"], -1 if isnan(limit) else limit]
         ended = [int(row["status"] == "completed"), _STATES[row["status"]], *times]
         resources = _intervals(nodes.get(row["job"]) or ())

@@ -104,6 +104,7 @@ class _Row(NamedTuple):
     inputs: tuple[str, ...]
     sizes: Mapping[str, float]
     output: float
+    outcome: str
 
 
 # ---------------------------------------------------------------------- tables
@@ -141,6 +142,9 @@ def _sqlite(data: bytes, name: str) -> tuple[list[str], Iterator[tuple[str, Sequ
 
 
 # ---------------------------------------------------------------------- dialects
+
+_OUTCOMES = {"failed": "failed", "cancelled": "cancelled", "closed": "cancelled"}
+"""Final states of PanDA in which a job did not complete."""
 
 Dialect = Callable[[Record, Mapping[str, float] | None], _Row]
 
@@ -231,6 +235,7 @@ def _panda(record: Record, gflops: Mapping[str, float] | None) -> _Row:
         tuple(sizes),
         sizes,
         _number(record, "outputfilebytes", default=0.0),
+        _OUTCOMES.get(record.get("jobstatus", ""), "completed"),
     )
 
 
@@ -239,7 +244,9 @@ def _exported(record: Record, gflops: Mapping[str, float] | None) -> _Row:
     if not job:
         raise InputError("must not be empty", place="job_id")
     seconds = _number(record, "cpu_consumption_time")
-    return _Row(_name(job), 0.0, nan, nan, _site(record, "site", gflops), _cores(record, "cores"), seconds, (), {}, 0.0)
+    outcome = _OUTCOMES.get(record.get("status", ""), "completed")
+    site, cores = _site(record, "site", gflops), _cores(record, "cores")
+    return _Row(_name(job), 0.0, nan, nan, site, cores, seconds, (), {}, 0.0, outcome)
 
 
 def _site(record: Record, column: str, gflops: Mapping[str, float] | None) -> str:
@@ -289,6 +296,7 @@ def _workload(
             site=row.site,
             inputs=row.inputs,
             outputs=[File(f"user.output.{row.job}.00001.root", row.output)] if row.output else (),
+            outcome=row.outcome,
         )
         for row in rows
     ]

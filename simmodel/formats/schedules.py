@@ -33,6 +33,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "cores": ("cores",),
     "gpus": ("gpus",),
     "memory": ("memory",),
+    "status": ("status", "final_state", "state"),
 }
 """Our column, and its names: here, in Batsim's ``jobs.csv``, in ElastiSim's job statistics; _ stands for a space."""
 _TIMES = ("start", "end", "submit", "wait", "run")
@@ -67,7 +68,8 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     Returns
     -------
     Table
-        columns ``job``, ``start`` (s), ``end`` (s, nan: unknown) and, if the file has them, ``submit`` (s), ``place``,
+        columns ``job``, ``start`` (s, nan: none), ``end`` (s, nan: unknown) and, if the file has them, ``submit`` (s),
+        ``status``, which says why a job has no start, ``place``,
         ``nodes`` (tuples of numbers or names), and the ``cores, gpus, memory`` held of each
 
     Raises
@@ -99,8 +101,13 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
 
 
 def _of_swf(rows: list[tuple[int, str]], origin: str) -> Table:
-    found = _table({"job": 0, "submit": 1, "wait": 2, "run": 3}, [(n, line.split()) for n, line in rows], 18, origin)
-    return found.where(~np.isnan(found["start"]))
+    cells = [(number, line.split()) for number, line in rows]
+    found = _table({"job": 0, "submit": 1, "wait": 2, "run": 3}, cells, 18, origin)
+    status = np.array([line[10] for _, line in cells])
+    gone = (status == "5") & ~(found["end"] > found["start"])  # cancelled while they waited
+    start, end = np.where(gone, np.nan, found["start"]), np.where(gone, found["start"], found["end"])
+    words = np.where(gone, "cancelled", "")
+    return found.with_columns(start=start, end=end, status=words).where(gone | ~np.isnan(start))
 
 
 def _of_accasim(rows: list[tuple[int, str]], origin: str) -> Table:
@@ -148,6 +155,8 @@ def _on_nodes(
 ) -> dict[str, Any]:
     """Return the columns that say where jobs run; ``is_count``: nodes that are all plain numbers are how many."""
     columns: dict[str, Any] = {}
+    if "status" in where:
+        columns["status"] = _objects([cells[where["status"]].strip() for _, cells in rows])
     if "place" in where:
         columns["place"] = _objects([cells[where["place"]].strip() or None for _, cells in rows])
     texts = [(number, cells[where["nodes"]].strip()) for number, cells in rows] if "nodes" in where else []

@@ -478,7 +478,7 @@ class Outcome(Shown):
 
 Name = int | str
 _COLUMNS = ("submit", "start", "end", "processors", "requested", "status")
-_NEVER = ("rejected", "unsubmitted", "cancelled")
+_NEVER = ("rejected", "unsubmitted", "cancelled", "withdrawn")
 
 
 class Recorded(Protocol):

@@ -12,6 +12,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.statistics import mser
+from simmodel.records.job_record import never_started
 from simmodel.records.steps import Steps
 from simmodel.work.table import distinct, rows_of
 
@@ -77,10 +78,10 @@ CHECKPOINT_METRICS = {
 }
 """The further metrics of runs with jobs that write checkpoints: sums over these jobs; other runs have none of them."""
 
-JOB_METRICS = METRICS | CHECKPOINT_METRICS
+JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS
 """All metrics of jobs."""
 
-MACHINE_METRICS = {
+MACHINE_METRICS: dict[str, tuple[str, str]] = {
     "makespan": ("time", "makespan"),
     "slr": ("", "SLR"),
     "slr_setup": ("", "SLR, setup and reconfiguration on the path"),
@@ -303,6 +304,10 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     slowdowns, ``unfairness`` the share of the work done that an equal division would have given to other jobs (over
     the whole run). Undefined metrics are nan.
 
+    ``never_started``, if any job left the queue without a start, counts them by why: cancelled while they waited, would
+    have started (``withdrawn``: their turn came before their recorded cancellation), or after a job that ended
+    otherwise than they need.
+
     If jobs write checkpoints, :data:`~simmodel.metrics.batch.CHECKPOINT_METRICS` follow: over all jobs that wrote some
     in the window, in processor seconds at the speed of their run times.
 
@@ -363,6 +368,8 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
         "fairness_users": _among_users(result, bounded, counted),
         "unfairness": unfairness(result, busy),
     }
+    if unstarted := never_started(jobs):
+        found["never_started"] = unstarted
     if "checkpoint_time" in jobs:
         for name in CHECKPOINT_METRICS:
             found[name] = float(np.nansum((jobs[name] * jobs["processors"])[inside]))

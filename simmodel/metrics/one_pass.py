@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -22,7 +23,7 @@ from simmodel.metrics.batch import (
     per_processor_slowdown,
     slowdown,
 )
-from simmodel.records.job_record import ended_well
+from simmodel.records.job_record import ended_well, never_started
 from simmodel.work.table import Words, distinct
 
 if TYPE_CHECKING:
@@ -32,7 +33,20 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "NotSorted", "Span", "Spool", "Sweep", "summary_in_one_pass"]
 
-COLUMNS = ("submit", "eligible", "start", "end", "processors", "status", "run", "wait", "attempts", "user", "outcome")
+COLUMNS = (
+    "submit",
+    "eligible",
+    "start",
+    "end",
+    "processors",
+    "status",
+    "run",
+    "wait",
+    "attempts",
+    "user",
+    "outcome",
+    "reason",
+)
 """The columns of jobs that the metrics need, as far as there are any."""
 _SECONDS = ("submit", "eligible", "start", "end", "run", "wait")
 
@@ -91,6 +105,7 @@ class _Pass:
         self.means = {name: _Mean() for name in ("wait", "turnaround", "slowdown", "bounded", "per_processor")}
         self.counts = dict.fromkeys(("jobs", "counted", "outside_window", "interrupted", "ended"), 0)
         self.status: dict[str, int] = {}
+        self.unstarted: Counter[str] = Counter()
         self.first, self.last = math.inf, -math.inf
         self.users: dict[Any, list[float]] | None = {}
 
@@ -100,6 +115,7 @@ class _Pass:
         jobs = jobs.with_columns(**{name: jobs[name].astype(np.float64, copy=False) for name in seconds})
         status = Words.of(jobs["status"])
         self.sweep.add(jobs, status)
+        self.unstarted.update(never_started(jobs))
         for word, count in status.counts().items():
             self.status[word] = self.status.get(word, 0) + count
         submit, start, end = jobs["submit"], jobs["start"], jobs["end"]
@@ -203,9 +219,12 @@ def _metrics(found: _Pass, span: Span, waits: Spool, slow: Spool) -> dict[str, A
         "fairness_users": math.nan if users is None else jain([total / count for total, count in users.values()]),
         "unfairness": sweep.unfair / (2 * sweep.done) if sweep.done else math.nan,
     }
-    total = {name: counts[name] for name in ("jobs", "counted", "outside_window")}
+    total: dict[str, Any] = {name: counts[name] for name in ("jobs", "counted", "outside_window")}
     status = dict(sorted(found.status.items()))
-    return {**total, "status": status, "interrupted": counts["interrupted"], **{name: values[name] for name in METRICS}}
+    total |= {"status": status, "interrupted": counts["interrupted"]}
+    if found.unstarted:
+        total["never_started"] = dict(sorted(found.unstarted.items()))
+    return {**total, **{name: values[name] for name in METRICS}}
 
 
 _QUEUE, _ASKED, _BUSY, _INSIDE = range(4)  # waiting jobs, processors they ask for, busy processors, jobs in the system

@@ -61,6 +61,8 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [("jobs", f"{metrics['jobs']:,} ({states})" if states else "0")]
     if metrics["counted"] != metrics["jobs"]:
         rows.append(("jobs counted below", f"{metrics['counted']:,}"))
+    if "never_started" in metrics:
+        rows.append(("jobs never started", ", ".join(f"{n:,} {why}" for why, n in metrics["never_started"].items())))
     if metrics["interrupted"]:
         rows.append(("jobs interrupted", f"{metrics['interrupted']:,}"))
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from simmodel.records.grid_watch import GridWatch, Row, RowSink
+from simmodel.records.grid_watch import ENDED_AS, GridWatch, Row, RowSink
 
 if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
@@ -180,10 +180,8 @@ class GridEvents(GridWatch):
 
     def ended(self, job: Brokered, site: GridSite) -> None:
         """Note the end of a job, and its row in the table of jobs."""
-        row, ledger, state = job.row, self.grid.ledger, job.state
+        row, ledger, state = job.row, self.grid.ledger, ENDED_AS.get(job.state, job.state)
         reason = ledger.errors.get(row, "")
-        if state == "completed" or state == "timeout":
-            state = "finished"
         self._at_site(state, job, site, reason)
         self._host_of.pop(job, None)
         self._outcome(job, state, site.name, reason)

@@ -12,7 +12,13 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import GridSite, Place
     from simmodel.work.job import LiveJob, Run
 
-__all__ = ["Counts", "GridWatch", "Row", "RowSink"]
+__all__ = ["ENDED_AS", "Counts", "GridWatch", "Row", "RowSink"]
+
+ENDED_AS: Mapping[str, str] = {
+    **dict.fromkeys(("completed", "timeout"), "finished"),
+    **dict.fromkeys(("failed", "lost", "node-failure", "out-of-memory"), "failed"),
+}
+"""The states of a grid by the final states of jobs; all others keep their name."""
 
 Row = tuple[Any, ...]
 
@@ -182,10 +188,11 @@ class GridWatch(Observer):
         self._leave_queue(job)
         self._let_go(job, job.state)
         counts = self.at[site]
-        if job.state in ("completed", "timeout"):
+        ended = ENDED_AS.get(job.state)
+        if ended == "finished":
             counts.finished += 1
             self.all.finished += 1
-        elif job.state == "failed":
+        elif ended == "failed":
             counts.failed += 1
             self.all.failed += 1
         self.ended(job, site)

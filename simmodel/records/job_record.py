@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf, nan
@@ -37,10 +38,13 @@ __all__ = [
     "join",
     "joined",
     "kept_columns",
+    "never_started",
     "runs_of",
 ]
 
 ENDED_WELL = ("completed", "timeout")
+_LEFT = {"cancelled": "cancelled while waiting", "withdrawn": "would have started"}
+_UNMET = "after a job that ended otherwise"
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
 FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
 
@@ -57,6 +61,21 @@ def ended_well(jobs: Table) -> NDArray[np.bool_]:
     if "outcome" in jobs:
         well |= (np.asarray(status) == np.asarray(jobs["outcome"])) & np.isfinite(jobs["end"] - jobs["start"])
     return well
+
+
+def never_started(jobs: Table) -> dict[str, int]:
+    """Return how many jobs left the queue without a start, by why they did; those that were rejected do not count.
+
+    >>> never_started(Table({"start": [nan, nan, 5], "status": ["cancelled", "withdrawn", "cancelled"]}))
+    {'cancelled while waiting': 1, 'would have started': 1}
+    """
+    status = Words.of(jobs["status"])
+    gone = status.isin(_LEFT) & np.isnan(jobs["start"].astype(np.float64))
+    if not gone.any():
+        return {}
+    why = jobs["reason"][gone].tolist() if "reason" in jobs else [""] * int(gone.sum())
+    pairs = zip(status[gone].tolist(), why, strict=True)
+    return dict(sorted(Counter([_UNMET if reason else _LEFT[word] for word, reason in pairs]).items()))
 
 
 def _complete(jobs: Columns) -> Table:

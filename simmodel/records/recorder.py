@@ -298,6 +298,8 @@ class JobRecorder(Observer):
         """Record the end of a job that left the queue without a start."""
         self._grow(job)
         self._code[job.index] = CODES[job.state]
+        if job.history is not None and job.history.why:
+            self._reasons[job.index] = job.history.why
         self._end[job.index] = self._env.now
 
     def job_suspended(self, run: Run) -> None:

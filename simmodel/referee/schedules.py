@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -11,11 +11,13 @@ import attrs
 import numpy as np
 
 from simmodel.formats.schedules import read_schedule
-from simmodel.foundation.display import Fields
+from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, shown
 from simmodel.records.job_record import JobRecord
+from simmodel.work.outcomes import outcome_in
+from simmodel.work.prepare import distinct_jobs
 from simmodel.work.table import Table
-from simmodel.work.workload import Workload
+from simmodel.work.workload import Workload, cancelled_waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,6 +59,7 @@ class _Given(NamedTuple):
     end: NDArray[np.float64]
     submit: NDArray[np.float64] | None = None
     held: list[Held] | None = None
+    words: list[str] | None = None
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -67,8 +70,10 @@ class Schedule(Fields):
     ----------
     workload
         the jobs that are in both, each with the run time that it has in the schedule
+    everything
+        these jobs, and those that waited and never started: they have no run time, and ``cancel`` is when they left (s)
     start, end
-        s, one for each of its rows
+        s, one for each of the rows of ``workload``
     faults
         jobs that are missing, unknown, doubled, or submitted at another instant
     notes
@@ -78,6 +83,7 @@ class Schedule(Fields):
     """
 
     workload: Workload
+    everything: Workload
     start: NDArray[np.float64]
     end: NDArray[np.float64]
     faults: tuple[Fault, ...]
@@ -105,8 +111,9 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
         the jobs
     given
         the schedule: a file (see :func:`~simmodel.formats.schedules.read_schedule`), a result, columns ``job``,
-        ``start`` and optionally ``end``, ``place`` (the partition) and ``nodes`` (tuples of numbers or names), or
-        starts (s) by job. ``None``: the recorded waits of the workload
+        ``start`` and optionally ``end``, ``status``, ``place`` (the partition) and ``nodes`` (tuples of numbers or
+        names), or starts (s) by job. ``None``: the recorded waits of the workload. A job without a start is no fault if
+        its status says why: rejected, cancelled, still waiting; those that waited hold their place in the queue
 
     Raises
     ------
@@ -119,7 +126,8 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
     >>> schedule_of(log, {1: 0}).faults
     (Fault(kind='missing job', job=2, at=5.0, text='job 2, submitted at 5 s, is not in the schedule'),)
     """
-    jobs, start, end, submit, held = _columns(workload, given)
+    workload, _ = distinct_jobs(workload)
+    jobs, start, end, submit, held, words = _columns(workload, given)
     faults: list[Fault] = []
     rows = {_name(job): row for row, job in reversed(list(enumerate(workload["job"].tolist())))}
     later, others = _submitted(workload, rows, jobs, submit)
@@ -127,47 +135,99 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
     notes = [] if not later else [f"the times of the schedule are shifted by {later:.10g} s, as its submissions are"]
     start, end = start + later, end + later
     found: dict[int, tuple[float, float, int]] = {}
+    without: dict[int, tuple[str, float]] = {}
+    silent: set[int] = set()
     for number, (job, begin, over) in enumerate(zip(jobs, start.tolist(), end.tolist(), strict=True)):
         row = rows.get(_name(job))
         if row is None:
             faults.append(Fault("unknown job", job, begin, f"job {shown(job)} is not in the workload"))
-        elif row in found:
+        elif row in found or row in without:
             faults.append(Fault("doubled job", job, begin, f"job {shown(job)} is in the schedule more than once"))
         elif begin == begin:
             found[row] = (begin, over, number)
-    if not found:
+        elif words is not None and _explains(words[number]):
+            without[row] = (words[number].lower(), over)
+        else:
+            silent.add(row)
+    if not found and not without:
         message = f"must be a schedule of {workload.name}, got {len(jobs)} jobs, none of which is in it"
         raise InputError(message if len(jobs) else "must have jobs, got none", place="schedule")
-    missing = list(_missing(workload, found))
+    missing = list(_missing(workload, found.keys() | without.keys(), silent))
     if given is not None:
         faults += missing
     elif missing:
         notes.append(f"{len(missing):,} jobs without a recorded start are left out")
-    order = sorted(found)
-    begin, over = (np.array([found[row][which] for row in order], dtype=np.float64) for which in (0, 1))
-    here = _as_scheduled(workload.where(np.array(order, dtype=np.intp)), begin, over)
-    over = begin + here["run"]
-    where = None if held is None else tuple(held[found[row][2]] for row in order)
-    return Schedule(here, begin, over, tuple(faults), tuple(notes), where)
+    left = _left(workload, without, np.concatenate((start, end)))
+    left[list(found)] = np.nan
+    gone = Counter(without[row][0] if row in without else "cancelled" for row in np.flatnonzero(left >= 0).tolist())
+    gone.update(word for row, (word, _) in without.items() if not left[row] >= 0)
+    if gone:
+        kinds = ", ".join(f"{count:,} {word}" for word, count in sorted(gone.items()))
+        notes.append(f"{counted(gone.total(), 'job')} without a start: {kinds}")
+    order = sorted({*found, *np.flatnonzero(left >= 0).tolist()})
+    known = [found.get(row, (np.nan, np.nan)) for row in order]
+    begin, over = (np.array([times[which] for times in known], dtype=np.float64) for which in (0, 1))
+    at = np.array(order, dtype=np.intp)
+    everything = _as_scheduled(workload.where(at), begin, over, left[at])
+    here, begin = everything.where(np.isfinite(begin)), begin[np.isfinite(begin)]
+    where = None if held is None else tuple(held[found[row][2]] for row in order if row in found)
+    return Schedule(here, everything, begin, begin + here["run"], tuple(faults), tuple(notes), where)
 
 
-def _as_scheduled(workload: Workload, start: NDArray[np.float64], end: NDArray[np.float64]) -> Workload:
+_NEVER_QUEUED = ("rejected", "unsubmitted", "not_submitted")
+
+
+def _explains(word: str) -> bool:
+    """Whether a status says why a job has no start."""
+    try:
+        return word != "" and outcome_in(word) not in ("completed", "timeout")
+    except ValueError:
+        return False
+
+
+def _left(
+    workload: Workload, without: Mapping[int, tuple[str, float]], times: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return when each job left the queue without a start (s); nan: it started, or was not in the queue.
+
+    Those that still wait leave after the last instant that is known.
+    """
+    left = np.full(len(workload), np.nan)
+    if "cancel" in workload:
+        left = np.where(cancelled_waiting(workload.table), workload["cancel"], left)
+    after = np.nextafter(np.nanmax(times, initial=0.0), np.inf)
+    for row, (word, end) in without.items():
+        still = end if end == end else np.fmin(left[row], after)
+        left[row] = np.nan if word in _NEVER_QUEUED else still
+    return left
+
+
+def _as_scheduled(
+    workload: Workload, start: NDArray[np.float64], end: NDArray[np.float64], left: NDArray[np.float64]
+) -> Workload:
     """Return the jobs with the run times of the schedule; their requested times stay, also if these were run times."""
     run = workload["run"].astype(np.float64)
     made = np.maximum(0.0, np.where(np.isnan(end), run, end - start))
+    made[np.isfinite(left)] = np.nan
     requested = workload.get("requested", np.nan).astype(np.float64)
     requested = np.where(requested > 0, requested, run)
-    asked = requested if workload.specs is None else [each if each > 0 else None for each in requested.tolist()]
-    return workload.replace(run=made, requested=asked)
+    changed: dict[str, Any] = {"run": made, "requested": requested}
+    if "cancel" in workload or np.isfinite(left).any():
+        changed["cancel"] = left
+    return workload.replace(**changed)
 
 
-def _missing(workload: Workload, found: Mapping[int, object]) -> Iterator[Fault]:
+def _missing(workload: Workload, found: Container[int], silent: Container[int]) -> Iterator[Fault]:
     jobs, submit = workload["job"].tolist(), workload["submit"].tolist()
     run, processors = workload["run"].tolist(), workload["processors"].tolist()
     for row, job in enumerate(jobs):
         if row not in found and run[row] >= 0 and processors[row] > 0:
-            text = f"job {job}, submitted at {submit[row]:g} s, is not in the schedule"
-            yield Fault("missing job", job, submit[row], text)
+            lacks = (
+                "has no start in the schedule, nor a status that says why"
+                if row in silent
+                else "is not in the schedule"
+            )
+            yield Fault("missing job", job, submit[row], f"job {job}, submitted at {submit[row]:g} s, {lacks}")
 
 
 def _name(job: int | str) -> str:
@@ -214,6 +274,7 @@ def _columns(workload: Workload, given: GivenSchedule) -> _Given:
             raise InputError("must be given: the workload has no recorded waits", place="schedule")
         given = workload
     if isinstance(given, Workload):
+        given, _ = distinct_jobs(given)
         start = given.recorded_starts()
         end = np.where(start == start, given.get("recorded_end", np.nan).astype(np.float64), np.nan)
         end = np.where(np.isfinite(end), end, start + given["run"].astype(np.float64))
@@ -223,7 +284,8 @@ def _columns(workload: Workload, given: GivenSchedule) -> _Given:
         start = _cells(given, "start").astype(np.float64)
         end = _cells(given, "end").astype(np.float64) if "end" in given else np.full(len(jobs), np.nan)
         submit = _cells(given, "submit").astype(np.float64) if "submit" in given else None
-        return _Given(jobs, start, end, submit, _held(given, len(jobs)))
+        words = [str(word) for word in _cells(given, "status").tolist()] if "status" in given else None
+        return _Given(jobs, start, end, submit, _held(given, len(jobs)), words)
     try:
         start = np.array(list(given.values()), dtype=np.float64)
     except (TypeError, ValueError):

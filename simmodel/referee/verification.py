@@ -103,13 +103,14 @@ def judge(
     1.0
     """
     given = {**options, "overrun": "continue"}
-    workload = schedule.workload
-    if "cancel" in workload:
-        workload = workload.replace(cancel=np.full(len(workload), np.nan))
+    workload, everything = schedule.workload, schedule.everything
+    waited = np.isnan(everything["run"])
+    if waited.any():  # a start of theirs is taken back, as it is no start of the schedule
+        everything = everything.replace(run=np.where(waited, np.inf, everything["run"]))
     judged = None if sample is None else stretches_of(schedule.start, sample)
     spans = None if judged is None else [(each.since, each.until) for each in judged]
     to_follow = Follower(policy, schedule.starts, schedule.places, polled=polled, stretches=spans)
-    sim = start(platform, workload, to_follow, **given)
+    sim = start(platform, everything, to_follow, **given)
     follower: Any = sim.system.scheduler.policy
     with suppress(Stalled):  # jobs that never come: dependencies on others that do not
         sim.run()
@@ -127,7 +128,7 @@ def judge(
         kinds.append(kind)
     order = np.argsort(begin, kind="stable") if judged is None else np.concatenate([each.rows for each in judged])
     table = Table({"job": workload["job"], "start": begin, "wanted": wanted, "kind": np.array(kinds)}).where(order)
-    off = {names[row] for row in order.tolist() if kinds[row] != "same"}
+    off = {names[row] for row in order.tolist() if kinds[row] != "same"} | set(everything["job"][waited].tolist())
     return Judgement(follower.name, table, tuple(each for each in follower.departures if each.job in off))
 
 
@@ -374,7 +375,7 @@ def _different(
 ) -> int:
     """Return how many starts a simulation of the policy has at other instants."""
     given = policy_of(policy).fresh()
-    result = simulate(spec, schedule.workload, given, overrun="continue", **options)
+    result = simulate(spec, schedule.everything, given, overrun="continue", **options)
     own = dict(zip(result.jobs["job"].tolist(), result.jobs["start"].tolist(), strict=True))
     simulated: NDArray[np.float64] = np.array([own.get(job, np.nan) for job in schedule.workload["job"].tolist()])
     slack = max(tolerance, _TAKEN_OVER * float(np.abs(schedule.start).max(initial=0.0)))

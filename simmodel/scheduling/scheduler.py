@@ -6,6 +6,7 @@ Decisions can also come from outside (:attr:`Scheduler.external`): from a learni
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import suppress
 from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
@@ -34,11 +35,16 @@ if TYPE_CHECKING:
     from simmodel.work.job import LiveJob
     from simmodel.work.taskset import LiveTask
 
-__all__ = ["Asker", "Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "handle_preempt"]
+__all__ = ["Asker", "Executive", "GivenReason", "Handler", "Preempts", "Scheduler", "Withdrawn", "handle_preempt"]
 
 Work = TypeVar("Work", bound="LiveJob | LiveTask", contravariant=True)
 At = TypeVar("At", bound="Place", contravariant=True)
 """The work and the places of an executive."""
+
+
+class Withdrawn(Exception):
+    """Raised by a system whose job leaves at its turn instead of starting: the policy is asked again without it."""
+
 
 IDLE_ALARMS = 100_000  # wake-ups in a row, with nothing else decided or to come, after which a simulation ends
 
@@ -365,63 +371,69 @@ class Scheduler:
     def _ask_policy(self, waiting: Any) -> None:
         """Ask the policy and apply its decisions (hot path)."""
         clock = perf_counter
-        spent = 0.0
-        count = 0
-        decisions: Iterable[Decision] | None = None
         start = self._executive.start
-        self._deciding = True
-        begin = clock()
-        try:
-            decisions = self._ask(self.view)
-            if decisions is not None:
-                for decision in decisions:
-                    spent += clock() - begin
-                    count += 1
-                    if type(decision) is Start:
-                        # _carry_start, inlined: nearly all decisions are starts.
-                        job, place, reason, allocation, processors = decision
-                        if processors is not None:
+        again = True  # since a job was withdrawn at its turn
+        while again:
+            again = False
+            spent = 0.0
+            count = 0
+            decisions: Iterable[Decision] | None = None
+            self._deciding = True
+            begin = clock()
+            try:
+                decisions = self._ask(self.view)
+                if decisions is not None:
+                    for decision in decisions:
+                        spent += clock() - begin
+                        count += 1
+                        if type(decision) is Start:
+                            # _carry_start, inlined: nearly all decisions are starts.
+                            job, place, reason, allocation, processors = decision
+                            if processors is not None:
+                                self._carry(decision, decisions)
+                                begin = clock()
+                                continue
+                            try:
+                                startable = (
+                                    job.state == "waiting"
+                                    and job.place is place
+                                    and (place.fits(job) if allocation is None else place.accepts(job, allocation))
+                                ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job))
+                            except (AttributeError, TypeError) as error:
+                                self._check_types(decision, error)
+                            if not startable:
+                                job = self._entry(decision)
+                            start(job, place, allocation)
+                            if reason is not None:
+                                self.reasons.append(_given_reason(self.env._now, decision))
+                        else:
                             self._carry(decision, decisions)
-                            begin = clock()
-                            continue
-                        try:
-                            startable = (
-                                job.state == "waiting"
-                                and job.place is place
-                                and (place.fits(job) if allocation is None else place.accepts(job, allocation))
-                            ) or (place in self._queueing and job.state in NOT_STARTED and place.can_run(job))
-                        except (AttributeError, TypeError) as error:
-                            self._check_types(decision, error)
-                        if not startable:
-                            job = self._entry(decision)
-                        start(job, place, allocation)
-                        if reason is not None:
-                            self.reasons.append(_given_reason(self.env._now, decision))
-                    else:
-                        self._carry(decision, decisions)
-                    begin = clock()
-        except PolicyError as error:
-            _close(decisions)
-            raise self._signed(error) from error.__cause__
-        except TypeError:
-            self._check_returned(decisions)
-            raise
-        finally:
-            self._deciding = False
-        spent += clock() - begin
-        if waiting.new:
-            waiting.forget_new()
-        self.seconds += spent
-        self.calls += 1
-        if count:
-            self.decisions += count
-        if spent > self.slowest:
-            self.slowest = spent
-        if spent < self.fastest:
-            self.fastest = spent
-        if self._decided:
-            for hook in self._decided:
-                hook(self, spent, count)
+                        begin = clock()
+            except Withdrawn:
+                _close(decisions)
+                again = waiting.count > 0
+            except PolicyError as error:
+                _close(decisions)
+                raise self._signed(error) from error.__cause__
+            except TypeError:
+                self._check_returned(decisions)
+                raise
+            finally:
+                self._deciding = False
+            spent += clock() - begin
+            if waiting.new and not again:
+                waiting.forget_new()
+            self.seconds += spent
+            self.calls += 1
+            if count:
+                self.decisions += count
+            if spent > self.slowest:
+                self.slowest = spent
+            if spent < self.fastest:
+                self.fastest = spent
+            if self._decided:
+                for hook in self._decided:
+                    hook(self, spent, count)
 
     # ------------------------------------------------------------------ decisions from outside
 
@@ -480,7 +492,8 @@ class Scheduler:
         try:
             for decision in decisions or ():
                 spent += clock() - begin
-                self._carry(decision, decisions)
+                with suppress(Withdrawn):
+                    self._carry(decision, decisions)
                 count += 1
                 begin = clock()
         except PolicyError as error:

@@ -16,7 +16,7 @@ from simmodel.work.chunks import KnownIds
 from simmodel.work.job import ANY, Job
 from simmodel.work.prepare import REPEATED, Stopped
 from simmodel.work.task import SHARE
-from simmodel.work.workload import Report, jobs_of_rows, shares_in
+from simmodel.work.workload import Report, cancelled_waiting, jobs_of_rows, shares_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -141,17 +141,22 @@ def prepared_of(workload: Workload, repeated: int, check: Check, prepare: Callab
     return prepared
 
 
-_DETAILS = ("preceding", "priority", "cancel", "checkpoint_interval")
+_DETAILS = ("preceding", "priority", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
 
 
-def needs_specs(workload: Workload, offers: Offers, *, sizes: bool = False) -> bool:
+def needs_specs(workload: Workload, offers: Offers, *, plain: bool = True) -> bool:
     """Whether the jobs request more than processors and time, or the system distinguishes queues or nodes.
 
-    Columns about nodes matter only if nodes are identified; those about the sizes of elastic jobs, only if ``sizes``.
+    Columns about nodes matter only if nodes are identified; the sizes of elastic jobs, and jobs that were cancelled
+    while they waited, unless they can be ``plain``.
     """
-    details = (*_DETAILS, *(_SHAPES if offers.nodes else ()), *(("maximum",) if sizes else ()))
+    details = (*_DETAILS, *(_SHAPES if offers.nodes else ()), *(() if plain else ("maximum",)))
+    if "cancel" in workload:
+        cancels = workload["cancel"] >= 0
+        if (cancels & ~(cancelled_waiting(workload.table) & plain)).any():
+            return True
     return bool(
         workload.specs is not None
         or offers.queues

@@ -98,11 +98,9 @@ class Dependencies:
             if before is None and dependency.job not in self.absent:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
             elif before is None:
-                self._come(job, dependency, dependency.met_by(False))
-            elif dependency.after == "start" and (before.started is not None or before.state in OVER):
-                self._come(job, dependency, True)
-            elif dependency.after != "start" and before.state in OVER:
-                self._come(job, dependency, dependency.met_by(before.state == "completed"))
+                self._come(job, dependency, "rejected")
+            elif before.state in OVER or (dependency.after == "start" and before.started is not None):
+                self._come(job, dependency, before.state)
             else:
                 self._wait(job, dependency, "start" if dependency.after == "start" else "end")
 
@@ -120,15 +118,17 @@ class Dependencies:
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):
-            self._come(dependent, dependency, dependency.met_by(job.state == "completed"))
+            self._come(dependent, dependency, job.state)
         if what == "end":  # a job that ends without a start also releases the jobs that wait for its start
             for dependent, dependency in waiting.pop((job.id, "start"), ()):
-                self._come(dependent, dependency, True)
+                self._come(dependent, dependency, job.state)
 
-    def _come(self, job: LiveJob, dependency: Dependency, as_hoped: bool) -> None:
+    def _come(self, job: LiveJob, dependency: Dependency, ended: str) -> None:
+        """Note that a job that another waits for has come to a state, which meets a dependency or never will."""
         if job.state != "blocked":
             return
-        if not as_hoped:
+        if not dependency.met_by(ended == "completed"):
+            job.remember().why = f"needs the {dependency.after} of job {dependency.job}, which is {ended}"
             self.owner.cancel(job)
         elif dependency.think_time > 0:
             self._think(job, self.env.now + dependency.think_time)

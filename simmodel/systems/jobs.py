@@ -14,7 +14,7 @@ from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.registry import PolicyLike
-from simmodel.scheduling.scheduler import Scheduler
+from simmodel.scheduling.scheduler import Scheduler, Withdrawn
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.jobs import JobSystemSnapshot, RunningWork, WorkState, expected_end
 from simmodel.systems.arrivals import check_specs, name_of, prepared_of, specs
@@ -249,8 +249,7 @@ class JobSystem(System[LiveJob]):
         """Start waiting work at a place and plan its end; the scheduler has checked that it fits."""
         if work._outcome == "withdrawn":
             self._drop(work, "withdrawn")
-            self.scheduler.wake()
-            return
+            raise Withdrawn
         run = self.begin(work, place, allocation)
         self.plan(work, self.env.now + work._duration, partial(self.end, run))
 

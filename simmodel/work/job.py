@@ -559,7 +559,7 @@ def rule_of(reason: str) -> str:
 
 
 class JobRequest:
-    """The request of a job, as policies see it: a :class:`Job` without its run time, body and cancellation.
+    """The request of a job, as policies see it: a :class:`Job` without its run time, outcome, body and cancellation.
 
     Attributes
     ----------
@@ -654,6 +654,8 @@ class History:
         the host on which a broker wants it to run, with the resources it takes there, or ``None``
     asked
         the processors that it requested, if its body has had another number since
+    why
+        why it was cancelled while it was blocked: how a job ended that it depends on
     """
 
     __slots__ = (
@@ -669,6 +671,7 @@ class History:
         "last_start",
         "progress",
         "resumes",
+        "why",
     )
 
     def __init__(self) -> None:
@@ -683,6 +686,7 @@ class History:
         self.resumes: Any = None
         self.bound: Any = None
         self.asked: int | None = None
+        self.why = ""
         self._whole: tuple[float, float, float] | None = None  # arguments of plan() before a part of it was done
 
     @property

@@ -251,12 +251,12 @@ def _elastic(processors: int, minimum: float | None, maximum: float, serial: flo
     return Elastic(least, processors, most, speedup=Amdahl(0.0 if serial is None else float(serial)))
 
 
-def elastics_of(table: Table, rows: NDArray[np.intp], processors: NDArray[np.int64]) -> list[Elastic | None]:
+def elastics_of(table: Table, rows: NDArray[np.intp], processors: NDArray[np.int64]) -> list[Elastic | float | None]:
     """Return the sizes of the jobs in some rows of a log that request processors only; ``None``: it has one size.
 
     ``processors``: requested by each job of the log.
     """
-    found: list[Elastic | None] = [None] * len(rows)
+    found: list[Elastic | float | None] = [None] * len(rows)
     if "maximum" not in table:
         return found
     most = np.nan_to_num(np.asarray(table["maximum"], dtype=np.float64)[rows], nan=-1.0)
@@ -576,7 +576,10 @@ class Workload:
             columns["processors"] = processors
         derived = self._derived(self.table.with_columns(**columns), name, size)
         if self.specs is not None:
-            fields = {key: derived[key].tolist() for key in columns if key in attrs.fields_dict(type(self.specs[0]))}
+            named = [key for key in columns if key in attrs.fields_dict(Job)]
+            fields: dict[str, Any] = {
+                key: [None if each != each else each for each in derived[key].tolist()] for key in named
+            }
             if "partition" in columns:
                 parts = {"partition": None, "partitions": ()}
                 several = [parts | partitions_in(text) for text in derived["partition"].tolist()]

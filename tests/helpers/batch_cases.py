@@ -34,6 +34,7 @@ def cases(
     overruns: bool = True,
     missing: bool = True,
     dirty: bool = False,
+    cancelled: bool = False,
 ) -> Case:
     """Draw a case: clustered submits, equal requests, ties, jobs that fill the machine.
 
@@ -49,6 +50,8 @@ def cases(
         whether some jobs have no requested time
     dirty
         whether some jobs can never run, and submissions are out of order
+    cancelled
+        whether some jobs were cancelled while they waited
     """
     processors = draw(st.sampled_from([1, 2, 3, 4, 5, 8, 12, 16, 100]))
     unit = draw(st.sampled_from([1, 1, 1, 0.25, 600]))
@@ -78,6 +81,9 @@ def cases(
             run = draw(st.sampled_from([run, run, run, run, run, -1, None]))
             size = draw(st.sampled_from([size, size, size, size, size, 0, processors + 1]))
         scaled = None if requested is None else requested * unit
+        cancel = None
+        if cancelled and draw(st.integers(0, 3)) == 0:
+            run, cancel = None, (submit + draw(st.sampled_from([0, 1, 5, 20, 60, 1000]))) * unit
         jobs.append(
             Job(
                 submit * unit,
@@ -86,6 +92,7 @@ def cases(
                 size,
                 user=draw(st.integers(1, 3)),
                 priority=draw(st.integers(0, 2)),
+                cancel=cancel,
             )
         )
     if dirty and draw(st.booleans()):
@@ -103,6 +110,7 @@ def to_workload(jobs: Sequence[Job], processors: int | None = None) -> Workload:
     def seconds(values: Sequence[float | None]) -> np.ndarray:
         return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
+    cancels = {"cancel": seconds([job.cancel for job in jobs])} if any(job.cancel is not None for job in jobs) else {}
     return Workload(
         {
             "submit": seconds([job.submit for job in jobs]),
@@ -111,6 +119,7 @@ def to_workload(jobs: Sequence[Job], processors: int | None = None) -> Workload:
             "processors": np.array([job.processors for job in jobs], dtype=np.int64),
             "user": np.array([job.user if job.user is not None else -1 for job in jobs]),
             "priority": np.array([job.priority for job in jobs]),
+            **cancels,
         },
         name="drawn",
         processors=processors,

@@ -32,6 +32,11 @@ Events (``decide_on="event"``)
     ``conservative-keep``, which must plan the new job; (3) a job whose expected end is not later than now and whose end
     is an event of this instant counts as ended.
 
+Cancelled while waiting
+    A job with ``cancel`` and no run time waits, is planned with its requested time, and leaves the queue at that
+    instant, before the decision. If a decision starts it earlier, it leaves then without having held processors; what
+    else this decision started after it is void, and the policy is asked again.
+
 Wake-ups
     ``conservative-keep`` also decides at each promised start, after all other events of that instant.
 
@@ -81,6 +86,7 @@ class Job:
     processors: int
     user: object = None
     priority: float = 0
+    cancel: float | None = None
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class _Live:
     processors: int
     seen: Seen
     counted: float  # expected end, in s after its start
+    cancel: float | None = None
     start: float | None = None
     number: int = 0  # rank of its start
 
@@ -130,6 +137,7 @@ def simulate(
     planning: str = "list",
     key: Key | None = None,
     decisions: list[Decision] | None = None,
+    left: dict[int, float] | None = None,
 ) -> list[float | None]:
     """Return the start of each job in seconds, by position; ``None`` if it never runs.
 
@@ -144,6 +152,8 @@ def simulate(
         a function of (job, now) that replaces the key of the order
     decisions
         a list to which each decision is appended
+    left
+        a mapping to which the instants (s) are added at which jobs left the queue without a start, by position
 
     >>> probe = [Job(0, 1000, 1000, 5), Job(900, 500, 500, 5), Job(950, 100, 100, 7), Job(960, 400, 400, 2)]
     >>> simulate(probe, 12, "easy")
@@ -183,6 +193,10 @@ def simulate(
             promises if keeps else {},
         )
         started = decide(state)
+        withdrawn = next((n for n, position in enumerate(started) if by_position[position].cancel is not None), None)
+        if withdrawn is not None:
+            leave(by_position[started[withdrawn]], now)
+            started = started[:withdrawn]
         for position in started:
             job = by_position[position]
             job.start, job.number = now, next(numbers)
@@ -193,16 +207,27 @@ def simulate(
             decisions.append(Decision(now, tuple(started), dict(state.promises)))
         for position in started:
             promises.pop(position, None)
+        if withdrawn is not None:
+            decision(now)
+
+    def leave(job: _Live, now: float) -> None:
+        waiting.remove(job)
+        promises.pop(job.position, None)
+        if left is not None:
+            left[job.position] = now
 
     while arriving or running or waiting:
         end = min((job.end for job in running), default=math.inf)
         submit = arriving[0].submit if arriving else math.inf
         wake = min(promises.values(), default=math.inf)
-        now = min(end, submit, wake)
+        cancel = min((job.cancel for job in waiting if job.cancel is not None), default=math.inf)
+        now = min(end, submit, wake, cancel)
         assert now < math.inf, "jobs wait, and nothing will happen"
         if decide_on == "instant":
             while True:
                 running[:] = [job for job in running if job.end > now]
+                for job in [job for job in waiting if job.cancel is not None and job.cancel <= now]:
+                    leave(job, now)
                 while arriving and arriving[0].submit == now:
                     waiting.append(arriving.pop(0))
                 decision(now)
@@ -226,14 +251,15 @@ def simulate(
 def _prepare(jobs: Sequence[Job], processors: int, estimates: str, overrun: str) -> list[_Live]:
     live = []
     for position, job in enumerate(jobs):
-        if job.run is None or job.run < 0 or job.processors <= 0 or job.processors > processors:
+        run = math.inf if job.run is None and job.cancel is not None else job.run
+        if run is None or run < 0 or job.processors <= 0 or job.processors > processors:
             continue
-        requested = job.requested if job.requested is not None and job.requested > 0 else job.run
-        length = job.run if overrun == "continue" else min(job.run, requested)
+        requested = job.requested if job.requested is not None and job.requested > 0 else run
+        length = run if overrun == "continue" else min(run, requested)
         seen = requested if estimates == "requested" else length
         counted = length if estimates == "exact" else requested
         what_is_seen = Seen(position, job.submit, job.processors, seen, job.user, job.priority)
-        live.append(_Live(position, job.submit, length, job.processors, what_is_seen, counted))
+        live.append(_Live(position, job.submit, length, job.processors, what_is_seen, counted, job.cancel))
     return live
 
 

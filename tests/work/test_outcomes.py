@@ -1,14 +1,18 @@
 """How a job's run ends is data: words and numbers of logs, results, dependencies, snapshots, streams."""
 
 import io
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from simmodel import Cluster, Environment, InputError, Job, Workload, load_result, simulate, start
-from simmodel.formats import read_columns, read_gwf, read_pbs, read_sacct, read_swf, write_swf
+from simmodel.formats import read_cgsim_jobs, read_columns, read_gwf, read_pbs, read_sacct, read_swf, write_swf
 from simmodel.formats.batsim import read_batsim
-from simmodel.work import Dependency
+from simmodel.platform import GridSpec, SiteSpec
+from simmodel.resources import CountPool
+from simmodel.systems import JobSystem
+from simmodel.work import Dependency, File
 from simmodel.work.outcomes import OUTCOMES, outcome_in
 
 
@@ -84,6 +88,54 @@ def test_dependencies_heed_the_outcome(platform, outcome):
     assert jobs["status"].tolist() == [outcome, "completed", *(["completed", "cancelled"][:: -1 if well else 1])]
     assert np.isnan(jobs["start"]).tolist() == [False, False, well, not well]
     assert jobs["start"][np.isfinite(jobs["start"])].tolist() == [0, 10, 10]
+
+
+@pytest.mark.parametrize("platform", [4, {"a": 4, "b": 4}], ids=PLATFORMS)
+def test_jobs_whose_dependencies_fail_say_why_and_are_counted(platform):
+    policy = "easy" if platform == 4 else "round-robin"
+    result = simulate(platform, chain("failed"), policy)
+    assert result.jobs["reason"].tolist() == ["", "", "", "needs the success of job 1, which is failed"]
+    assert result.metrics()["never_started"] == {"after a job that ended otherwise": 1}
+    assert "jobs never started                   1 after a job that ended otherwise" in result.summary()
+    other = simulate(platform, chain("completed"), policy).jobs
+    assert other["reason"].tolist() == ["", "", "needs the failure of job 1, which is completed", ""]
+    assert "never_started" not in simulate(4, [Job(run=1)], "fcfs").metrics()
+
+
+def test_grids_end_jobs_as_they_say():
+    sites = [SiteSpec(name=name, cores=4) for name in "ab"]
+    jobs = [
+        Job(id=1, run=50, processors=4, outcome="failed", outputs=[File("lost", 10)]),
+        Job(id=2, run=50, processors=4, outcome="NODE_FAIL"),
+        Job(id=3, submit=1, cancel=30, processors=4, requested=9),
+        Job(id=4, submit=2, cancel=90, processors=4, requested=9),
+        Job(id=5, submit=2, run=5, dependencies=[Dependency(1, after="success")]),
+    ]
+    result = simulate(GridSpec(sites=sites), jobs, "round-robin")
+    assert result.jobs["status"].tolist() == ["failed", "node-failure", "cancelled", "withdrawn", "cancelled"]
+    assert result.jobs["state"].tolist()[:2] == ["failed", "failed"]
+    assert result.jobs["bytes_out"].tolist()[0] == 0  # a job that fails writes no outputs
+    assert result.jobs["attempts"].tolist()[1] == 1  # its end is its own: it is not tried again
+    assert result.metrics()["never_started"] == {
+        "after a job that ended otherwise": 1,
+        "cancelled while waiting": 1,
+        "would have started": 1,
+    }
+
+
+def test_small_kinds_of_systems_heed_outcomes():
+    env = Environment()
+    system = JobSystem(env, SimpleNamespace(name="slots"), places=[CountPool(env, "slots", 2)])
+    jobs = [
+        Job(id=1, run=9, processors=2, outcome="out-of-memory"),
+        Job(id=2, cancel=5, processors=2, requested=9),
+        Job(id=3, cancel=50, processors=2, requested=9),
+        Job(id=4, run=2, processors=2),
+    ]
+    live = [system.submit(job) for job in jobs]
+    env.run()
+    assert [job.state for job in live] == ["out-of-memory", "cancelled", "withdrawn", "completed"]
+    assert system.result().jobs["end"].tolist() == [9, 5, 9, 11]
 
 
 LOGS = {
@@ -272,6 +324,13 @@ def test_swf_keeps_outcomes_and_waits_of_cancelled_jobs(tmp_path):
     other = read_swf(tmp_path / "other.swf")
     assert other["status"].tolist() == [0, 5]
     assert other["cancel"].tolist()[1] == 30
+
+
+def test_jobs_of_panda_fail():
+    head = "pandaid,creationtime,cpuconsumptiontime,computingsite,corecount,jobstatus"
+    text = f"{head}\n1,0,9,BNL,1,finished\n2,0,9,BNL,1,failed\n3,0,9,BNL,1,closed\n4,0,9,BNL,1,running\n"
+    log = read_cgsim_jobs(io.StringIO(text))
+    assert simulate(8, log, "fcfs").jobs["status"].tolist() == ["completed", "failed", "cancelled", "completed"]
 
 
 def test_gwf_tells_cancelled_jobs():

@@ -565,7 +565,7 @@ class BrokerCore(System[BrokeredJob]):
         if work.state == "waiting":
             self.queue.remove(work)
         work.state = "cancelled"
-        self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now))
+        self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now), work.remember().why)
         for hook in self.env.hooks("job_cancelled"):
             hook(work)
         if work.event is not None:

@@ -143,7 +143,7 @@ def _admit(
         tell = partial(_tell_rejected, broker, workload, prepared, first, home, family)
         broker.env.call_at(broker.env.now, tell, URGENT, WAKE_UP)
     jobs: list[Job] | None = None
-    if workload.specs is None and needs_specs(workload, offers, sizes=True):
+    if workload.specs is None and needs_specs(workload, offers, plain=False):
         known = (known_here(offers, spec, prepared.report) for _, spec in specs(workload, prepared, offers.nodes))
         jobs = list(known)
     return _in_blocks(broker, workload, prepared, first, home, jobs)

@@ -13,6 +13,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.resources.pools.elastic import fits_at, resized
 from simmodel.scheduling.protocol import Resize, Start
+from simmodel.scheduling.scheduler import Withdrawn
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import LiveJob, Run
 from simmodel.work.malleable import MalleableJob
@@ -133,7 +134,7 @@ class JobExecution:
             if job._outcome == "withdrawn":
                 place.version += 1  # policies see that not all is as they planned
                 self.drop(job, "withdrawn")
-                return
+                raise Withdrawn
             if job.altered() is not None:
                 place.check(job)
         if processors is None:
@@ -196,7 +197,6 @@ class JobExecution:
         job.state = state
         self._core.tell("job_cancelled", job)
         self._over(job)
-        self._core.wake()
 
     def _take_sized(self, job: LiveJob, place: Pool, processors: int) -> Grant:
         """Take a waiting elastic job out of its queue, and allocate the processors of the size that it starts at."""

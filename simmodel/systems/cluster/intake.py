@@ -28,7 +28,7 @@ from simmodel.systems.cluster.queueing import able, places_of
 from simmodel.work.job import Job, LiveJob, rule_of
 from simmodel.work.malleable import MalleableJob
 from simmodel.work.prepare import Prepared, as_workload, distinct_jobs, planned_seconds, prepare
-from simmodel.work.workload import elastics_of
+from simmodel.work.workload import cancelled_waiting, elastics_of
 
 if TYPE_CHECKING:
     from simpy.events import Event
@@ -46,12 +46,13 @@ if TYPE_CHECKING:
 __all__ = ["ChunkedReplay", "Intake", "PlainArrivals", "PlainJob", "Submission", "columns_of_log"]
 
 
-PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, str | None, bool, Elastic | None]"
+PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, str | None, bool, Elastic | float | None]"
 """A future job of a log that requests only processors and time, as a plain tuple, which costs the collector nothing.
 
 Its row in the record; the instant of its submission, in s; its processors; the seconds that it is planned with, is
 expected to run and runs (see :class:`~simmodel.work.job.LiveJob`); its id and user; its final state unless it is
-interrupted, ``None``: completed; whether it has no requested time; its sizes, if it may have several.
+interrupted, ``None``: completed; whether it has no requested time; its sizes, if it may have several, or the instant at
+which it was cancelled while it waited (s).
 """
 
 
@@ -69,16 +70,17 @@ class PlainArrivals(Arrivals[PlainJob]):
         queueing: Queueing,
         blocks: Iterable[Sequence[PlainJob]],
         numbers: Mapping[int, int] | None,
+        cancel_at: Callable[[LiveJob, float], object],
     ) -> None:
         self._queueing = queueing
         assert queueing.only_queue is not None
         each = core.by_event or bool(core.on_submitted)
         self.numbers = numbers
-        self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers)  # for each event
+        self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers, cancel_at)  # for each event
         super().__init__(core.env, blocks, core.submit_priority)
 
     def _fire(self, _event: Event) -> None:
-        core, admit, pool, each, numbers = self._fixed
+        core, admit, pool, each, numbers, cancel_at = self._fixed
         one_by_one = core.by_event or core.on_submitted
         if one_by_one:
             admit = self._queueing.admit
@@ -87,12 +89,15 @@ class PlainArrivals(Arrivals[PlainJob]):
         at = jobs[i][1]
         self.number = inf
         while True:
-            row, _, processors, planned, expected, duration, name, user, outcome, blind, elastic = jobs[i]
-            if elastic is None:
+            row, _, processors, planned, expected, duration, name, user, outcome, blind, more = jobs[i]
+            if more is None:
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, watched)
+            elif isinstance(more, float):
+                job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, True)
+                cancel_at(job, more)
             else:
                 job = MalleableJob(name, row, at, processors, planned, expected, duration, user, pool, True)
-                job.elastic = elastic
+                job.elastic = more
             if numbers is not None:
                 job.seq = numbers[row]
             if outcome is not None:
@@ -124,6 +129,10 @@ def plain_blocks(workload: Workload, prepared: Prepared, first: int = 0) -> Iter
         ids, users = (
             workload[name][rows].tolist() if name in workload else [None] * len(rows) for name in ("job", "user")
         )
+        ends, more = prepared.ends(rows), elastics_of(workload.table, rows, prepared.processors)
+        if "cancel" in workload:
+            for i in np.flatnonzero(cancelled_waiting(workload.table)[rows]).tolist():
+                ends[i], more[i] = "withdrawn", float(workload["cancel"][rows[i]])
         columns: tuple[list[Any], ...] = (
             (rows + first).tolist(),
             prepared.submit[rows].tolist(),
@@ -133,9 +142,9 @@ def plain_blocks(workload: Workload, prepared: Prepared, first: int = 0) -> Iter
             prepared.duration[rows].tolist(),
             ids,
             users,
-            prepared.ends(rows),
+            ends,
             prepared.unrequested[rows].tolist(),
-            elastics_of(workload.table, rows, prepared.processors),
+            more,
         )
         yield list(zip(*columns, strict=True))
 
@@ -402,7 +411,7 @@ class Intake:
 
     def expect(self, blocks: Iterable[Sequence[PlainJob]], numbers: Mapping[int, int] | None) -> None:
         """Plan the submission of plain jobs."""
-        self.sources.append(PlainArrivals(self._core, self._queueing, blocks, numbers))
+        self.sources.append(PlainArrivals(self._core, self._queueing, blocks, numbers, self.cancel_at))
 
     def expect_one(self, coming: Submission) -> None:
         """Plan the submission of a job; if it can never run, it is recorded as rejected and counted."""

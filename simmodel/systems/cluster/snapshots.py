@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from math import inf
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -229,10 +230,16 @@ def _plain_works(source: PlainArrivals, core: ClusterCore) -> Iterator[WorkState
     assert core.only_pool is not None
     place = core.only_pool.name
     numbers = source.numbers
-    for row, submit, processors, planned, expected, duration, name, user, outcome, blind, elastic in source.left():
+    for row, submit, processors, planned, expected, duration, name, user, outcome, blind, more in source.left():
         number = row if numbers is None else numbers[row]
-        asked = number, submit, processors, planned, expected, duration
-        yield WorkState(name, *asked, user, 0.0, place, outcome or "completed", elastic=elastic, unrequested=blind)
+        spec = elastic = None
+        if isinstance(more, float):  # cancelled while it waited
+            limit = None if planned == inf else planned
+            spec = Job(id=name, submit=submit, processors=processors, requested=limit, user=user, cancel=more)
+        else:
+            elastic = more
+        about = name, number, submit, processors, planned, expected, duration, user, 0.0, place, outcome or "completed"
+        yield WorkState(*about, spec, elastic=elastic, unrequested=blind)
 
 
 def to_come(cluster: LiveCluster) -> Iterator[tuple[int | str, float]]:
@@ -469,5 +476,5 @@ def _plain_job(work: WorkState, row: int) -> PlainJob:
         work.user,
         None if work.outcome == "completed" else work.outcome,
         work.unrequested,
-        work.elastic,
+        work.elastic if work.spec is None or work.spec.cancel is None else float(work.spec.cancel),
     )

@@ -321,6 +321,7 @@ class Cluster(System[LiveJob]):
             self.execution.stop(work.run, "cancelled")
         else:
             self.execution.drop(work, "cancelled")
+            self.core.wake()
 
     def why_not_preempt(self, work: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.records.grid_watch import ENDED_AS
 from simmodel.records.job_record import runs_of
 from simmodel.records.tables import change_table, reason_table
 from simmodel.results.grid import GridResult
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
     from simmodel.systems.grid.ledger import Try
 
 __all__ = ["grid_result", "job_table", "place_table", "result_of", "run_table"]
-
-_FAILED = dict.fromkeys(("lost", "node-failure", "out-of-memory"), "failed")
-STATES = {"completed": "finished", "timeout": "finished", **_FAILED}
 
 
 def grid_result(grid: GridCore, name: str) -> GridResult:
@@ -117,7 +115,7 @@ def _states(
     state[:] = "pending"
     for word, code in ledger.words.items():
         ended = column["status"] == code
-        status[ended], state[ended] = word, STATES.get(word, word)
+        status[ended], state[ended] = word, ENDED_AS.get(word, word)
     early = submit > float(grid.env.now)
     status[early], state[early] = "unsubmitted", "created"
     for job in () if over else grid.handed:
