@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.experiments.runs import Run, simulated
+from simmodel.experiments.stopping import EQUAL
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
@@ -183,7 +184,10 @@ class BrokerComparison(Shown):
         return np.array([float(each["processors"]["wait"][-1]) for each in self.samples[label]])
 
     def interval(self, label: str) -> Interval | None:
-        """Return the mean wait in minutes with its confidence interval; ``None`` for a single run."""
+        """Return the mean wait in minutes with its confidence interval, if not all runs are equal.
+
+        It is ``None`` for a single run: of a broker that draws nothing there is no other.
+        """
         values = self.waits(label)
         return mean_interval(values, self.level) if len(values) > 1 else None
 
@@ -193,8 +197,8 @@ class BrokerComparison(Shown):
         Returns
         -------
         Table
-            columns ``bin, jobs``, one per broker, ``BROKER error`` (half width of the interval; 0 for a single run) and
-            ``change`` from the first to the last broker; the last row is of all jobs
+            columns ``bin, jobs``, one per broker, ``BROKER error`` (half width of the interval; 0 for a single run, nan
+            if all runs are equal) and ``change`` from the first to the last broker; the last row is of all jobs
         """
         columns: dict[str, Any] = {}
         for label, runs in self.samples.items():
@@ -271,6 +275,8 @@ class BrokerComparison(Shown):
             lines += [f"{label}: {result.metrics()['jobs']:,} jobs", *cluster_lines(self._first(label, "clusters"))]
         for what in BINNED:
             lines += [f"mean wait (min) by {_TITLES[what]}", *text_table(self.cells(what), indent=2)]
+        intervals = {label: self.interval(label) for label in self.samples}
+        lines += [f"{label}: {EQUAL}" for label, each in intervals.items() if each is not None and each.why]
         lines += self.there_lines()
         for label in self.results:
             origins = self._first(label, "origins")

@@ -17,7 +17,7 @@ from simmodel.experiments.runs import Run, simulated
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.foundation.errors import unknown
 from simmodel.metrics.batch import TAU, Cut
-from simmodel.metrics.comparison import compare as metrics_table, metrics_known
+from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference
 from simmodel.scheduling.registry import labelled, policy as policy_named
 from simmodel.work.table import Table
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+    from simmodel.metrics.statistics import Interval
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
@@ -191,6 +192,18 @@ class Comparison(Shown):
             head.append("rejected")
             rows = [[*row, f"{count:,}"] for row, count in zip(rows, rejected, strict=True)]
         return [head, *rows]
+
+    def difference(self, first: str, second: str, level: float = 0.95) -> Interval:
+        """Return how much longer the same jobs wait under the first policy than under the second, s, with its interval.
+
+        The interval tells how far the mean may move for other jobs like these; where none would hold, the reason is in
+        ``why``: see :func:`~simmodel.metrics.comparison.wait_difference`.
+
+        >>> both = compare(None, "lublin-128-week", ["fcfs", "easy"])
+        >>> round(both.difference("fcfs", "easy").mean)
+        72547
+        """
+        return wait_difference(self[first], self[second], level)
 
     def __getitem__(self, name: str) -> Any:
         for result in self.results:

@@ -10,14 +10,21 @@ import json
 import os
 import platform
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from functools import partial
+from contextlib import suppress
+from datetime import date, time, timedelta
+from functools import cache, partial, partialmethod
 from hashlib import file_digest, sha256
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.util import find_spec, resolve_name
+from numbers import Number
 from pathlib import Path
 from time import sleep
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 import numpy as np
@@ -45,55 +52,25 @@ __all__ = [
 
 _CHANGES = frozenset(("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "remove", "update"))
 """Methods by which a function changes a list, a dictionary or a set."""
+_COUNTING = (
+    str, bytes, Number, list, dict, set, tuple, frozenset, range, slice, date, time, timedelta, SimpleNamespace, Path,
+    np.ndarray, np.generic, FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, partial, partialmethod,
+)  # fmt: skip
+"""Kinds of values that are part of the identity of code which names them."""
 
 
-def named(value: Any, within: tuple[int, ...] = ()) -> Any:
+def named(value: Any) -> Any:
     """Return plain values that distinguish a value from others by its content.
 
-    ``within`` are the ids of the values that contain it. Of a function count its code, its defaults, its closure, and
-    the plain values, functions and classes of its module that it names, but not a list, dictionary or set that it
-    changes itself; of a class all its methods. Of code in libraries counts the name.
+    Of a function count its code, its defaults, its closure, and the values, functions and classes that it names: of its
+    module and of the user's other modules, also of those that it imports when it runs; but not a list, dictionary or
+    set that it changes itself. Of a class count all its methods, of a module of the user that is passed as a value all
+    its content, of code in libraries the name and the version.
 
     >>> named([1, "easy", {"a": 0.5}]), named(named)
     ([1, 'easy', {'a': 0.5}], ['simmodel.experiments.ensembles.named', {}])
     """
-    if isinstance(value, str | Path):
-        return _file(Path(value)) or str(value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, np.generic):
-        return str(value)
-    if isinstance(value, bytes):
-        return sha256(value).hexdigest()
-    if isinstance(value, np.ndarray):
-        content = repr(value.tolist()).encode() if value.dtype.hasobject else np.ascontiguousarray(value).tobytes()
-        return [str(value.dtype), list(value.shape), sha256(content).hexdigest()]
-    if id(value) in within:
-        return "..."
-    inside = (*within, id(value))
-    if isinstance(value, Mapping):
-        return {str(key): named(each, inside) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [named(each, inside) for each in value]
-    if isinstance(value, set | frozenset):
-        return sorted(json.dumps(named(each, inside)) for each in value)
-    if isinstance(value, partial):
-        return [named(part, inside) for part in (value.func, value.args, value.keywords)]
-    if isinstance(value, MethodType):
-        return [named(value.__func__, inside), named(value.__self__, inside)]
-    if isinstance(value, FunctionType):
-        return _function(value, inside)
-    if isinstance(value, type):
-        return _class(value, inside) if _is_own(value.__module__) else _name(value)
-    if isinstance(value, BuiltinFunctionType | ModuleType):
-        return _name(value)
-    if isinstance(value, property | classmethod | staticmethod):
-        parts = (value.fget, value.fset) if isinstance(value, property) else (value.__func__,)
-        return [named(part, inside) for part in parts]
-    state = value.__getstate__()
-    if not state and repr(value) == object.__repr__(value):  # which tells an address
-        return [named(type(value), inside)]
-    return [named(type(value), inside), named(state, inside) if state else shown(value)]
+    return _Description().of(value)
 
 
 def digest_of(value: Any) -> str:
@@ -140,72 +117,235 @@ def _file(path: Path) -> list[Any] | None:
     return ["file", *found, *(file_digest(each.open("rb"), "sha256").hexdigest() for each in files_named_in(path))]
 
 
-def _name(value: Any) -> str:
-    return f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', getattr(value, '__name__', ''))}"
-
-
 def _is_own(module: str | None) -> bool:
     """Whether the code of a module is that of the user, and not of simmodel, of Python or of another library."""
     top = (module or "").partition(".")[0]
     if top == "simmodel" or top in sys.stdlib_module_names:
         return top == "__main__"
-    file = getattr(sys.modules.get(module or ""), "__file__", None) or ""
-    return "site-packages" not in file and "dist-packages" not in file
+    there = sys.modules.get(top)
+    spec = find_spec(top) if top and there is None else None
+    file = getattr(there, "__file__", None) if spec is None else spec.origin
+    return not {"site-packages", "dist-packages"} & set(Path(file or "").parts)
 
 
-def _function(function: FunctionType, inside: tuple[int, ...]) -> list[Any]:
-    """Return plain values that identify the code of a function; of one of a library its name and closure."""
-    code, seen = function.__code__, {}
-    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            seen[name] = cell.cell_contents
-        except ValueError:  # not bound yet
-            continue
-    if not _is_own(function.__module__):
-        return [_name(function), {name: named(each, inside) for name, each in seen.items() if _counts(each, True)}]
-    names, steps = set(_names(code)), list(_steps(code))
-    seen |= {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
-    assigned = {step.argval for step in steps if step.opname in ("STORE_GLOBAL", "STORE_DEREF")}
-    changes = not names.isdisjoint(_CHANGES) or any(step.opname.endswith("E_SUBSCR") for step in steps)
-    counting = {name: each for name, each in seen.items() if name not in assigned and _counts(each, changes)}
-    own = [function.__defaults__, function.__kwdefaults__, counting]
-    return [_name(function), _code(code), named(own, inside)]
+def _name(value: Any) -> str:
+    """Return the name of code, with the version of its library if it is of one."""
+    module = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None) or ""
+    top = module.partition(".")[0]
+    name = module if isinstance(value, ModuleType) else f"{module}.{value.__qualname__}"
+    return name if _is_own(top) else f"{name} {_release(top)}".strip()
 
 
-def _counts(value: Any, changes: bool) -> bool:
-    """Whether a value that a function sees is part of its identity: not a container it changes, or a live object."""
-    if isinstance(value, list | dict | set):
-        return not changes
-    plain = isinstance(value, str | bytes | bool | int | float | tuple | frozenset | Path | np.ndarray | np.generic)
-    code = isinstance(value, FunctionType | MethodType | type | partial)
-    return value is None or plain or code or hasattr(type(value), "__attrs_attrs__") or _is_own(type(value).__module__)
+@cache
+def _release(library: str) -> str:
+    """Return the version of a library; empty for simmodel, and for Python's own, which experiments keep."""
+    if library == "simmodel" or library in sys.stdlib_module_names:
+        return ""
+    with suppress(PackageNotFoundError):
+        return version(library)
+    return ", ".join(version(each) for each in packages_distributions().get(library, ()))
 
 
-def _names(code: CodeType) -> Iterator[str]:
-    yield from code.co_names
-    for each in code.co_consts:
+class _Names(NamedTuple):
+    """The names in a function's code, also of attributes; of containers it changes; of modules it passes on."""
+
+    all: frozenset[str]
+    changed: frozenset[str]
+    passed: frozenset[str]
+
+
+class _Description:
+    """Describes values by plain values; code that was described before by its number."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, int] = {}
+        self._within: list[int] = []
+
+    def of(self, value: Any, names: _Names | None = None) -> Any:
+        """Return plain values; of a module of the user those of what ``names`` names there, or all."""
+        if isinstance(value, str | Path):
+            return _file(Path(value)) or str(value)
+        if value is None or isinstance(value, bool | int | float):
+            return value
+        if isinstance(value, np.generic):
+            return str(value)
+        if isinstance(value, bytes):
+            return sha256(value).hexdigest()
+        if isinstance(value, np.ndarray):
+            content = repr(value.tolist()).encode() if value.dtype.hasobject else np.ascontiguousarray(value).tobytes()
+            return [str(value.dtype), list(value.shape), sha256(content).hexdigest()]
+        if isinstance(value, FunctionType | type | ModuleType):
+            key = (id(value), names if isinstance(value, ModuleType) else None)
+            if key in self._known:
+                return f"# {self._known[key]}"
+            self._known[key] = len(self._known)
+            return self._code(value, names)
+        if id(value) in self._within:
+            return "..."
+        self._within.append(id(value))
+        found = self._parts(value)
+        self._within.pop()
+        return found
+
+    def _parts(self, value: Any) -> Any:
+        """Return the descriptions of what a value consists of."""
+        if isinstance(value, Mapping):
+            return {str(key): self.of(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.of(each) for each in value]
+        if isinstance(value, set | frozenset):
+            return sorted(json.dumps(self.of(each)) for each in value)
+        if isinstance(value, partial | partialmethod):
+            return [self.of(part) for part in (value.func, value.args, value.keywords)]
+        if isinstance(value, MethodType):
+            return [self.of(value.__func__), self.of(value.__self__)]
+        if isinstance(value, BuiltinFunctionType):
+            return _name(value)
+        if isinstance(value, property):
+            return [self.of(value.fget), self.of(value.fset)]
+        if wrapped := _wrapped(value):
+            return [_name(type(value)), self.of(wrapped)]
+        state = value.__getstate__()
+        if not state and repr(value) == object.__repr__(value):  # which tells an address
+            return [self.of(type(value))]
+        return [self.of(type(value)), self.of(state) if state else shown(value)]
+
+    def _code(self, value: FunctionType | type | ModuleType, names: _Names | None) -> Any:
+        if isinstance(value, FunctionType):
+            return self._function(value)
+        if not _is_own(value.__name__ if isinstance(value, ModuleType) else value.__module__):
+            return _name(value)
+        if isinstance(value, type):
+            return self._class(value)
+        wanted = {name for name in vars(value) if not name.startswith("__")} if names is None else names.all
+        return [
+            _name(value),
+            self._seen({name: getattr(value, name) for name in wanted if hasattr(value, name)}, names),
+        ]
+
+    def _seen(self, values: Mapping[str, Any], names: _Names | None = None) -> dict[str, Any]:
+        """Describe values by name, without live objects and containers that are changed."""
+        return {
+            name: self.of(each, None if names and name in names.passed else names)
+            for name, each in sorted(values.items())
+            if _counts(each) and not (names and name in names.changed and isinstance(each, list | dict | set))
+        }
+
+    def _function(self, function: FunctionType) -> list[Any]:
+        """Describe the code of a function and what it sees; of one of a library its name and closure."""
+        code, seen, around = function.__code__, {}, function.__globals__
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            with suppress(ValueError):  # not bound yet
+                seen[name] = cell.cell_contents
+        if not _is_own(function.__module__):
+            return [_name(function), self._seen(seen)]
+        found: dict[str, set[str]] = defaultdict(set)
+        for kind, name in _named_in(code):
+            found[kind].add(name)
+        names = _Names(*map(frozenset, (found["seen"] - found["attribute"], found["changed"], found["passed"])))
+        seen = {name: each for name, each in seen.items() if name not in found["cell"]}
+        seen |= {name: around[name] for name in found["seen"] - found["global"] if name in around}
+        imported = [_imported(name, around.get("__package__")) for name in sorted(found["imported"])]
+        own = [function.__defaults__, function.__kwdefaults__]
+        return [
+            _name(function),
+            _code(code),
+            self.of(own),
+            self._seen(seen, names),
+            [self.of(m, names) for m in imported],
+        ]
+
+    def _class(self, cls: type) -> list[Any]:
+        made = (
+            "__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__annotations__",
+            "__slotnames__",
+        )  # fmt: skip
+        accessors = (property, classmethod, staticmethod)
+        own = {name: each for name, each in vars(cls).items() if name not in made}
+        methods = {name: self.of(each) for name, each in sorted(own.items()) if isinstance(each, accessors)}
+        return [_name(cls), self.of(cls.__bases__), methods, self._seen(own)]
+
+
+def _counts(value: Any) -> bool:
+    """Whether a value that code sees is part of its identity: not a live object."""
+    cls = type(value)
+    of_user = hasattr(cls, "__attrs_attrs__") or cls.__module__ in ("operator", "types") or _is_own(cls.__module__)
+    return value is None or of_user or isinstance(value, _COUNTING) or _wrapped(value) is not None
+
+
+def _wrapped(value: Any) -> Any:
+    """Return the function of a method of a class, of a cached function or property; ``None`` of anything else."""
+    if type(value).__module__ not in ("builtins", "functools"):
+        return None
+    return getattr(value, "__wrapped__", None) or getattr(value, "func", None)
+
+
+def _imported(name: str, package: str | None) -> ModuleType | str | None:
+    """Return a module of the user that code imports when it runs; of a library its version."""
+    with suppress(ImportError):
+        full = resolve_name(name, package)
+        return import_module(full) if _is_own(full) else _release(full.partition(".")[0])
+    return None
+
+
+def _named_in(code: CodeType) -> Iterator[tuple[str, str]]:
+    """Yield the names in code by kind: those it sees (texts too, for ``getattr``), sets, imports, or changes."""
+    steps = list(dis.get_instructions(code))
+    for at, step in enumerate(steps):
+        if step.opname == "STORE_GLOBAL":
+            yield "global", step.argval
+        elif step.opname == "STORE_DEREF":
+            yield "cell", step.argval
+        elif step.opname == "STORE_ATTR":
+            yield "attribute", _shared(steps, _target(steps, at)) and step.argval
+        elif step.opname in ("STORE_SUBSCR", "DELETE_SUBSCR"):
+            yield "changed", _shared(steps, _target(steps, at))
+        elif step.opname == "IMPORT_NAME":
+            name = "." * steps[at - 2].argval + step.argval
+            yield from (("imported", f"{name}.{each}".rstrip(".")) for each in ("", *(steps[at - 1].argval or ())))
+        elif step.opname in ("LOAD_METHOD", "LOAD_ATTR") and step.argval in _CHANGES:
+            yield "changed", _shared(steps, at - 1)
+        elif step.opname in _LOADS and steps[at + 1].opname not in ("LOAD_ATTR", "LOAD_METHOD", "COPY", "STORE_ATTR"):
+            yield "passed", step.argval
+    for each in (*code.co_names, *code.co_consts):
         if isinstance(each, CodeType):
-            yield from _names(each)
+            yield from _named_in(each)
+        elif isinstance(each, str):
+            yield "seen", each
 
 
-def _steps(code: CodeType) -> Iterator[dis.Instruction]:
-    yield from dis.get_instructions(code)
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _steps(each)
+_LOADS = ("LOAD_GLOBAL", "LOAD_DEREF", "LOAD_NAME", "LOAD_ATTR")
+
+
+def _shared(steps: Sequence[dis.Instruction], at: int) -> str:
+    """Return the name of what a step loads, if it is of a module or a closure or an attribute of such; else nothing."""
+    name = steps[at].argval
+    while steps[at].opname == "LOAD_ATTR":
+        at -= 1
+    return str(name) if steps[at].opname in _LOADS else ""
+
+
+def _target(steps: Sequence[dis.Instruction], at: int) -> int:
+    """Return the step that loads what a store changes: on the stack below its key, and below the result of ``+=``."""
+    while (keyed := "SUBSCR" in steps[at].opname) or steps[at].opname == "STORE_ATTR":
+        depth = keyed + (steps[at - 1].opname == "SWAP")
+        while depth > 0:
+            at -= 1
+            depth -= dis.stack_effect(steps[at].opcode, steps[at].arg, jump=False)
+        at -= 1
+    return at
 
 
 def _code(code: CodeType) -> list[Any]:
-    constants = [_code(each) if isinstance(each, CodeType) else repr(each) for each in code.co_consts]
+    constants = [
+        _code(each)
+        if isinstance(each, CodeType)
+        else sorted(map(repr, each))
+        if isinstance(each, frozenset)
+        else repr(each)
+        for each in code.co_consts
+    ]
     return [code.co_code.hex(), [*code.co_names], [*code.co_varnames], constants]
-
-
-def _class(cls: type, inside: tuple[int, ...]) -> list[Any]:
-    made = ("__dict__", "__weakref__", "__module__", "__firstlineno__", "__static_attributes__", "__annotations__")
-    accessors = (property, classmethod, staticmethod)
-    own = {name: each for name, each in sorted(vars(cls).items()) if name not in made}
-    counting = {name: each for name, each in own.items() if isinstance(each, accessors) or _counts(each, False)}
-    return [_name(cls), [named(base, inside) for base in cls.__bases__], named(counting, inside)]
 
 
 @attrs.frozen

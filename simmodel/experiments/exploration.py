@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from itertools import product
-from math import isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,14 +14,14 @@ import numpy as np
 
 from simmodel.experiments.comparison import SHOWN, labelled_policies
 from simmodel.experiments.ensembles import GivenStudy, study_of
-from simmodel.experiments.replication import Replications, numbers_of
+from simmodel.experiments.replication import Replications, notes, numbers_of
 from simmodel.experiments.runs import Runs, check_shared_options
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
-from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
+from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.metrics.workflow import machine_text
 from simmodel.runs.scenario import platform_of, simulate
 from simmodel.scheduling.registry import labelled
@@ -31,8 +31,6 @@ from simmodel.work.prepare import Frame, repeatable
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
@@ -242,14 +240,8 @@ class Exploration(Shown):
         return Table({name: rows[name] for name in ("seed", *self.metrics)})
 
     def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
-        """Return the mean of a metric in one combination with its interval; nan for a single value."""
-        return self._interval(self._rows(self._cell(key))[metric])
-
-    def _interval(self, values: NDArray[np.float64]) -> Interval:
-        known = values[np.isfinite(values)]
-        if len(known) < 2:
-            return Interval(float(known[0]) if len(known) else nan, nan, self.level, len(known))
-        return (mean_interval if self.stop is None else cautious_interval)(known, self.level)
+        """Return the mean of a metric in one combination with its interval; nan if it has one value, or equal ones."""
+        return self[key][metric]
 
     def difference(self, metric: str, first: str | tuple[str, ...], second: str | tuple[str, ...]) -> Interval:
         """Return the interval of the difference of a metric between two combinations, paired by seed.
@@ -266,12 +258,11 @@ class Exploration(Shown):
         """One row per combination: ``platform, workload, policy, seeds``, then mean, low and high of each metric."""
         columns: dict[str, list[Any]] = {name: [] for name in (*AXES, "seeds")}
         for cell in self.cells:
-            rows = self._rows(cell)
+            runs = self[cell]
             for axis, label in zip(AXES, cell, strict=True):
                 columns[axis].append(label)
-            columns["seeds"].append(len(rows))
-            for metric in self.metrics:
-                found = self._interval(rows[metric])
+            columns["seeds"].append(len(runs.samples))
+            for metric, found in runs.intervals(self.metrics).items():
                 for name, value in ((metric, found.mean), (f"{metric}_low", found.low), (f"{metric}_high", found.high)):
                     columns.setdefault(name, []).append(value)
         return Table(columns)
@@ -318,16 +309,20 @@ class Exploration(Shown):
         used = [axis for axis in AXES if axis == "policy" or len(self.labels(axis)) > 1]
         rows = [[*used, *map(self.title, names)]]
         for cell in self.cells:
-            found = self._rows(cell)
             labels = [label for axis, label in zip(AXES, cell, strict=True) if axis in used]
-            rows.append([*labels, *(self._text(name, cell[0], self._interval(found[name])) for name in names)])
+            rows.append([*labels, *(self._text(name, cell[0], self[cell][name]) for name in names)])
         return rows
 
     def summary(self, metrics: Sequence[str] | None = None) -> str:
-        """Return a table of text, one line per combination: means with the half widths of their intervals."""
+        """Return a table of text, one line per combination: means with the half widths of their intervals.
+
+        Below them: how a sequence stopped, which replications are equal, and which means extremes carry.
+        """
         rows = self._cells(metrics)
         left = sum(name in AXES for name in rows[0])
-        return "\n".join([*text_table(rows, left), *([] if self.stop is None else [str(self.stop)])])
+        runs = {" ".join(row[:left]): self[cell] for row, cell in zip(rows[1:], self.cells, strict=True)}
+        titles = dict(zip(self.shown(metrics), rows[0][left:], strict=True))
+        return "\n".join([*text_table(rows, left), *notes(runs, titles, self.stop)])
 
     plot = exploration
 

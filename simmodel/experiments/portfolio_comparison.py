@@ -12,6 +12,7 @@ import numpy as np
 
 from simmodel.experiments.replication import replicate
 from simmodel.experiments.runs import Run, simulated
+from simmodel.experiments.stopping import EQUAL, depends_on_seed
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
@@ -298,20 +299,22 @@ class PortfolioReplications(Shown):
 
     def summary(self, what: str = "score") -> str:
         """Return the table as text."""
-        return "\n".join(text_table(self._cells(what)))
+        moves = depends_on_seed((name, self.samples[name]) for name in self.samples.names if name != "seed")
+        return "\n".join([*text_table(self._cells(what)), *([] if moves else [EQUAL])])
 
     def _cells(self, what: str = "score") -> Cells:
         rows = [["", what, "interval", "portfolio less this", "interval", "lower in", "started", "area"]]
         for row in self.table(what).rows():
             name, own = row["policy"], row["policy"] == "portfolio"
             less = [figures(row[key], 4, "+") for key in ("difference", "difference_low", "difference_high")]
+            mean, apart = self.mean(what, name), self.difference(name, what)
             rows.append(
                 [
                     name,
                     figures(row["mean"], 4),
-                    f"{figures(row['low'], 4)} to {figures(row['high'], 4)}",
+                    "all equal" if mean.why else f"{figures(row['low'], 4)} to {figures(row['high'], 4)}",
                     "" if own else less[0],
-                    "" if own else f"{less[1]} to {less[2]}",
+                    "" if own else "all equal" if apart.why else f"{less[1]} to {less[2]}",
                     "" if own else f"{100 * row['better']:.0f} %",
                     "" if own else f"{100 * self.samples[f'started {name}'].mean():.0f} %",
                     f"{self.samples[f'area {name}'].mean():.2f}",

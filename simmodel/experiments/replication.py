@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
+from math import nan
 from typing import Any
 
 import attrs
@@ -14,7 +15,7 @@ import numpy as np
 
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.runs import Runs
-from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
+from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, depends_on_seed, goal_of
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, shown
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
@@ -22,7 +23,7 @@ from simmodel.results.stored import Stored
 from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
 
-__all__ = ["Measured", "Replications", "numbers_of", "replicate"]
+__all__ = ["Measured", "Replications", "notes", "numbers_of", "replicate"]
 
 Measured = Stored | Mapping[str, float] | float
 """The measurements of a run: a result, numbers by name, or one number."""
@@ -160,8 +161,11 @@ class Replications(Shown):
 
     @property
     def table(self) -> Table:
-        """One row per metric: ``metric, mean, low, high, count``; metrics with fewer than two values are left out."""
-        found = {name: self[name] for name in self._names()}
+        """One row per metric: ``metric, mean, low, high, count``; metrics with fewer than two values are left out.
+
+        ``low`` and ``high`` are nan if all replications are equal.
+        """
+        found = self.intervals()
         return Table(
             {
                 "metric": np.array(list(found), dtype=str),
@@ -176,10 +180,15 @@ class Replications(Shown):
         return [name for name in self.samples.names if name != "seed" and np.isfinite(self.samples[name]).sum() >= 2]
 
     def __getitem__(self, name: str) -> Interval:
-        """Return the mean of a metric with its confidence interval; samples that are nan or infinite do not count."""
+        """Return the mean of a metric with its confidence interval; samples that are nan or infinite do not count.
+
+        It has no interval if all samples are equal, or fewer than two count.
+        """
         values = self.samples[name]
-        interval = mean_interval if self.stop is None else cautious_interval
-        return interval(values[np.isfinite(values)], self.level)
+        known = values[np.isfinite(values)]
+        if len(known) < 2:
+            return Interval(float(known.mean()) if len(known) else nan, nan, self.level, len(known), "one replication")
+        return (mean_interval if self.stop is None else cautious_interval)(known, self.level)
 
     def difference(self, other: Replications, name: str = "value") -> Interval:
         """Return the interval of the difference to other replications, paired by seed.
@@ -195,12 +204,21 @@ class Replications(Shown):
             raise InputError("replications must have the same seeds for a paired difference")
         return paired_difference(self.samples[name], other.samples[name], self.level)
 
+    def intervals(self, names: Iterable[str] | None = None) -> dict[str, Interval]:
+        """Return the interval of each metric, by default of all with two or more values."""
+        return {name: self[name] for name in (self._names() if names is None else names)}
+
+    @property
+    def depends_on_seed(self) -> bool:
+        """Whether anything but the times that decisions took differs between the replications."""
+        return depends_on_seed((name, self.samples[name]) for name in self.samples.names if name != "seed")
+
     def summary(self) -> str:
         """Return a table of text, one line per metric."""
-        names = self._names()
-        width = max((len(name) for name in names), default=0)
-        lines = [f"{name:<{width}}  {self[name]}" for name in names]
-        return "\n".join(lines if self.stop is None else [*lines, str(self.stop)])
+        found = self.intervals()
+        width = max(map(len, found), default=0)
+        lines = [f"{name:<{width}}  {each}" for name, each in found.items()]
+        return "\n".join([*lines, *notes({"": self}, {name: name for name in found}, self.stop)])
 
     def _cells(self) -> Cells:
         return [["", "mean"], *([name, str(self[name])] for name in self._names())]
@@ -208,3 +226,32 @@ class Replications(Shown):
     def __repr__(self) -> str:
         short = "" if self.stop is None or self.stop.reached else ", goal not reached"
         return f"<Replications: {len(self.samples)} seeds of {', '.join(self._names())}{short}>"
+
+
+def notes(found: Mapping[str, Replications], metrics: Mapping[str, str], stop: Stop | None) -> list[str]:
+    """Return how a sequence stopped, which replications are equal, and which means extremes carry: one line each.
+
+    Parameters
+    ----------
+    found
+        the replications of each combination by its label
+    metrics
+        the labels of the metrics that are shown
+    """
+    fixed = [label for label, each in found.items() if len(each.samples) > 1 and not each.depends_on_seed]
+    lines = [] if stop is None else [str(stop)]
+    if fixed and (stop is None or EQUAL not in stop.notes):
+        lines.append(EQUAL if len(fixed) == len(found) else f"{', '.join(fixed)}: {EQUAL}")
+    others = {label: each.intervals(metrics) for label, each in found.items() if label not in fixed}
+    kinds: dict[str, Callable[[Interval], bool]] = {
+        "no interval, all replications are equal": lambda each: bool(each.why) and each.count > 1,
+        "extremes carry the mean, its interval may not hold": lambda each: each.extremes,
+    }
+    for text, holds in kinds.items():
+        places = []
+        for name, title in metrics.items():
+            labels = [label for label, intervals in others.items() if holds(intervals[name])]
+            if labels:
+                places.append(title + (f" ({', '.join(labels)})" if len(labels) < len(found) else ""))
+        lines += [f"{text}: {', '.join(places)}"] if places else []
+    return lines

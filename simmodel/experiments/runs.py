@@ -17,10 +17,21 @@ import numpy as np
 
 from simmodel.experiments.calls import map_calls
 from simmodel.experiments.ensembles import Numbers, measured_calls
-from simmodel.experiments.stopping import Decisions, Goal, Seeds, Stop, checked_metrics, finite_interval, in_rounds
+from simmodel.experiments.stopping import (
+    EQUAL,
+    FEW,
+    Decisions,
+    Goal,
+    Seeds,
+    Stop,
+    checked_metrics,
+    depends_on_seed,
+    finite_interval,
+    in_rounds,
+)
 from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.foundation.errors import InputError, SimmodelError, shown
-from simmodel.metrics.statistics import Interval
+from simmodel.metrics.statistics import Interval, paired_samples
 from simmodel.results.stored import Stored
 from simmodel.runs.scenario import simulate
 from simmodel.work.prepare import repeatable
@@ -293,8 +304,27 @@ class Runs(Generic[Shared]):
         if not self.goals:
             more(0, self.seeds.first)
             return None
-        count, reached = in_rounds(more, self._needed, self.seeds.first, self.seeds.most)
-        return Stop(self.goals, reached, count, tuple(self._open()))
+        few = min(FEW, self.seeds.first)
+        more(0, few)
+        checked_metrics(self.goals, self._names)
+        if not any(depends_on_seed([(each, self._values(cell, each)) for each in self._names]) for cell in self._found):
+            self._needed(few)
+            return Stop(self.goals, reached=False, count=few, notes=(EQUAL,))
+        first, most = self.seeds.first, self.seeds.most
+        count, enough = in_rounds(lambda begin, end: more(max(begin, few), end), self._needed, first, most)
+        return self._stop(count, enough)
+
+    def _stop(self, count: int, enough: bool) -> Stop:
+        """Return how the sequence stopped: the goals not reached, equal replications, and means of extremes."""
+        found = [
+            (f"{', '.join(cell)}: {goal.metric} {each}".removeprefix(": "), each, goal.needed(each) > each.count)
+            for goal, cell, each in self._widths()
+        ]
+        found += [line for each in self.decisions for line in each.lines]
+        left = [line for line, _, is_open in found if is_open]
+        equal = [line for line, each, _ in found if each.why]
+        carried = [f"extremes carry the mean of {line}" for line, each, left in found if each.extremes and not left]
+        return Stop(self.goals, enough and not equal, count, tuple(left), (*equal, *carried))
 
     def _values(self, cell: Cell, metric: str) -> NDArray[np.float64]:
         return np.array([each.get(metric, nan) for each in self._found[cell]], dtype=np.float64)
@@ -305,7 +335,6 @@ class Runs(Generic[Shared]):
 
     def _needed(self, count: int) -> float:
         """Return about how many seeds would reach all goals, if as many of them as so far give a number."""
-        checked_metrics(self.goals, self._names)
         widths = [goal.needed(each) * count / max(each.count, 1) for goal, _, each in self._widths()]
         return max([*widths, *(each.look(partial(self._differences, each.goal)) for each in self.decisions)])
 
@@ -317,15 +346,7 @@ class Runs(Generic[Shared]):
     def _differences(self, goal: Goal, pair: tuple[str, str, str, str]) -> NDArray[np.float64]:
         platform, workload, first, second = pair
         a, b = (self._values((platform, workload, policy), goal.metric) for policy in (first, second))
-        return a - b
-
-    def _open(self) -> Iterator[str]:
-        """Yield the goals not reached, one line each."""
-        for goal, cell, interval in self._widths():
-            if goal.needed(interval) > interval.count:
-                yield f"{', '.join(cell)}: {goal.metric} {interval}".removeprefix(": ")
-        for each in self.decisions:
-            yield from each.open
+        return paired_samples(a, b)
 
     @property
     def table(self) -> Table:

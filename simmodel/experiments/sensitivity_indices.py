@@ -239,6 +239,7 @@ def _indices(
         usual = {"conf_level": design.level, "num_levels": _LEVELS, "seed": design.seed}
         found = morris.analyze(problem, points, values, **usual)
         star, error = (np.asarray(found[key], dtype=np.float64) for key in ("mu_star", "mu_star_conf"))
+        error[error <= _ROUNDING * star] = np.nan  # all effects are equal
         more = {key: np.asarray(found[key], dtype=np.float64) for key in ("mu", "sigma")}
         return {"mu_star": star, "mu_star_low": np.maximum(star - error, 0.0), "mu_star_high": star + error, **more}
     if np.ptp(values) == 0:  # nothing moves it: no variance to divide
@@ -264,7 +265,8 @@ class Sensitivity(Shown):
         ``"morris"`` or ``"sobol"``
     table
         one row per output and parameter (or group): ``output, parameter`` and, by Morris' method, ``mu_star`` (mean
-        size of the effect of moving the parameter through its range) with its interval, ``mu`` (mean effect) and
+        size of the effect of moving the parameter through its range) with its interval (nan if all effects are equal:
+        along these trajectories the output is linear in the parameter), ``mu`` (mean effect) and
         ``sigma`` (deviation of the effect: the parameter interacts, or its effect is not linear); by Sobol's method
         ``first`` and ``total`` (shares of the variance) with their intervals
     runs
@@ -342,7 +344,11 @@ class Sensitivity(Shown):
             for name in names:
                 value = 0.0 if abs(row[name]) < least else row[name]
                 (text,) = texts([value])
-                error = f" ± {row[f'{name}_high'] - row[name]:.2g}" if value and f"{name}_high" in row else ""
+                error = (
+                    f" ± {high - row[name]:.2g}"
+                    if value and np.isfinite(high := row.get(f"{name}_high", np.nan))
+                    else ""
+                )
                 cells.append(f"{text}{error}")
             rows.append([row["parameter"], *cells])
         noise = self.noise.get(str(found["output"][0]), 0.0)

@@ -11,8 +11,11 @@ several of them, so each look has a share of the error: the probability that any
 one minus the level (Bonferroni's inequality). The number of looks is that of a sequence which doubles up to its budget.
 A difference that was decided stays decided. Intervals of Student's t miss the mean of skewed differences on one side: a
 mean on the side of the short tail says little until the long one has been seen. Such a difference is decided once it
-has been seen 25 times as often as its squared skewness (W. G. Cochran, "Sampling Techniques", 3rd edition, 1977,
-section 2.15).
+has been seen 25 times as often as its squared skewness (:func:`simmodel.metrics.statistics.extremes_needed`). One whose
+mean is on the side of the long tail may be decided before: then the sequence says that extremes carry the mean.
+
+Replications that are equal are copies of one run: they are no sample, nothing is decided by them, and a sequence stops
+after a few of them.
 """
 
 from __future__ import annotations
@@ -28,11 +31,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
-from simmodel.metrics.statistics import Interval, cautious_interval, replication_seeds
+from simmodel.metrics.statistics import Interval, all_equal, cautious_interval, extremes_needed, replication_seeds
 from simmodel.work.table import Table
 
 __all__ = [
     "BUDGET",
+    "EQUAL",
+    "FEW",
     "LEAST",
     "Decisions",
     "Goal",
@@ -40,6 +45,7 @@ __all__ = [
     "Stop",
     "checked_metrics",
     "chosen_seeds",
+    "depends_on_seed",
     "finite_interval",
     "goal_of",
     "in_rounds",
@@ -48,8 +54,10 @@ __all__ = [
 
 LEAST, BUDGET = 30, 1000
 """The first and the last number of replications of a sequence."""
+FEW = 5
+"""The number of replications that, if they are equal, end a sequence."""
+EQUAL = "all replications are equal: the work does not depend on the seed; no interval"
 _GROWTH = 1.1
-_COCHRAN = 25.0
 _PART = re.compile(
     r"(?:(?P<metric>[^\s±,]+)\s*)?(?:(?P<sign>±|\+/?-)\s*(?P<width>[0-9.eE+-]+)\s*(?P<share>%)?|(?P<decided>decided))"
 )
@@ -83,6 +91,8 @@ class Goal(Fields):
         """Return about how many replications would reach the goal."""
         assert self.width is not None
         width = self.width * abs(interval.mean) if self.relative else self.width
+        if interval.why:
+            return 0
         if not isfinite(interval.half_width):
             return inf
         if interval.half_width <= width:
@@ -109,18 +119,22 @@ class Stop(Fields):
         the number of replications
     open
         the goals not reached, one line each
+    notes
+        where all replications are equal, or extremes among them carry a mean, one line each
     """
 
     goals: tuple[Goal, ...]
     reached: bool
     count: int
     open: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        wanted = ", ".join(map(str, self.goals))
-        if self.reached:
-            return f"{wanted}: reached after {self.count:,} replications"
-        return f"{wanted}: not reached with the budget of {self.count:,} replications ({'; '.join(self.open)})"
+        wanted, count = ", ".join(map(str, self.goals)), f"{self.count:,} replications"
+        how = f"reached after {count}" if self.reached else f"stopped after {count}"
+        if self.open:
+            how = f"not reached with the budget of {count} ({'; '.join(self.open)})"
+        return "; ".join([f"{wanted}: {how}", *self.notes])
 
 
 def goal_of(text: str) -> tuple[Goal, ...]:
@@ -261,6 +275,24 @@ def checked_metrics(goals: Sequence[Goal], known: Iterable[str]) -> None:
             raise InputError(unknown("metric", goal.metric, names).message, place="until")
 
 
+def depends_on_seed(samples: Iterable[tuple[str, NDArray[np.float64]]]) -> bool:
+    """Whether replications differ in any measurement but the times that decisions took on this computer.
+
+    Parameters
+    ----------
+    samples
+        each measurement by name, one value per replication
+
+    >>> depends_on_seed([("wait_mean", np.array([15145.0, 15145.0])), ("decision_mean", np.array([1e-6, 2e-6]))])
+    False
+    """
+    return any(
+        not name.startswith("decision_") and not (all_equal(values[known]) and len({*known.tolist()}) < 2)
+        for name, values in samples
+        for known in [np.isfinite(values)]
+    )
+
+
 def finite_interval(values: ArrayLike, level: float) -> Interval:
     """Return the cautious interval of the values that are finite; infinitely wide for fewer than two."""
     found = np.asarray(values, dtype=np.float64)
@@ -275,11 +307,8 @@ def finite_interval(values: ArrayLike, level: float) -> Interval:
 
 def _misled(values: NDArray[np.float64]) -> bool:
     """Whether a mean is on the side of the short tail, and the values are too few for their skewness."""
-    mean, deviation = float(values.mean()), float(values.std())
-    if not deviation > 0:
-        return False
-    skewness = float((((values - mean) / deviation) ** 3).mean())
-    return mean * skewness < 0 and len(values) < _COCHRAN * skewness**2
+    mean = float(values.mean())
+    return mean * float(((values - mean) ** 3).sum()) < 0 and len(values) < extremes_needed(values)
 
 
 @attrs.define
@@ -324,31 +353,32 @@ class Decisions:
             if pair in self.decided:
                 continue
             values = differences(pair)
+            values = values[np.isfinite(values)]
             interval = self.found[pair] = finite_interval(values, self.level)
-            same = interval.mean == 0 == interval.half_width
-            if same or (0 not in interval and not _misled(values[np.isfinite(values)])):
+            if not interval.why and 0 not in interval and not _misled(values):
                 self.decided.add(pair)
-        return 0 if len(self.decided) == len(self.pairs) else inf
+        return inf if any(left for *_, left in self.lines) else 0
 
     @property
-    def open(self) -> list[str]:
-        """The undecided differences, one line each."""
+    def lines(self) -> list[tuple[str, Interval, bool]]:
+        """For each pair a line of text, the interval of its difference, and whether it can still be decided."""
         return [
-            f"{first} and {second} on {platform} with {workload}: difference of {self.goal.metric} {self.found[pair]}"
-            for pair in self.pairs
-            if pair not in self.decided
-            for platform, workload, first, second in [pair]
+            (f"{a} and {b} on {platform} with {workload}: difference of {self.goal.metric} {each}", each, is_open)
+            for (platform, workload, a, b), each in self.found.items()
+            for is_open in [(platform, workload, a, b) not in self.decided and not each.why]
         ]
 
     @property
     def table(self) -> Table:
         """One row per pair: its labels, the mean difference with its interval, the replications, and ``lower``.
 
-        ``lower`` is the policy with the lower metric: ``same`` if all differences are zero, empty if it is open.
+        ``lower`` is the policy with the lower metric: ``same`` if all differences are zero, empty if it is not decided.
         """
         rows = [(pair, self.found[pair]) for pair in self.pairs]
         lower = [
-            "" if pair not in self.decided else "same" if each.mean == 0 else pair[2] if each.mean < 0 else pair[3]
+            ("same" if each.why and each.mean == 0 else "")
+            if pair not in self.decided
+            else pair[2 if each.mean < 0 else 3]
             for pair, each in rows
         ]
         labels = {

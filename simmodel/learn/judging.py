@@ -226,7 +226,7 @@ class Judgement(Shown):
 
     def _interval(self, values: NDArray[np.float64]) -> Interval:
         if len(values) < _FEWEST:
-            return Interval(float(values.mean()), nan, self.level, len(values))
+            return Interval(float(values.mean()), nan, self.level, len(values), f"fewer than {_FEWEST} weeks")
         return cautious_interval(values, self.level)
 
     @property
@@ -281,4 +281,5 @@ class Judgement(Shown):
 
 
 def _text(found: Interval) -> str:
-    return figures(found.mean, 4) + ("" if isnan(found.half_width) else f" ± {figures(found.half_width, 2)}")
+    equal = " (all weeks equal)" if found.count >= _FEWEST else ""
+    return figures(found.mean, 4) + (equal if isnan(found.half_width) else f" ± {figures(found.half_width, 2)}")

@@ -12,10 +12,12 @@ from .critical import critical_path as critical_path
 from .objective_scores import hypervolume as hypervolume, pareto_front as pareto_front
 from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
 from .statistics import (
+    Interval as Interval,
     batch_means as batch_means,
     mean_interval as mean_interval,
     mser as mser,
     paired_difference as paired_difference,
     replications as replications,
+    series_interval as series_interval,
 )
 from .workflow import makespan as makespan, slr as slr, speedup as speedup

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
+from simmodel.metrics.statistics import Interval, series_interval
 from simmodel.work.table import Table
 
-__all__ = ["METRICS_OF", "Measured", "compare", "metrics_known"]
+if TYPE_CHECKING:
+    from simmodel.records.job_record import JobRecord
+
+__all__ = ["METRICS_OF", "Measured", "compare", "metrics_known", "wait_difference"]
 
 METRICS_OF: Mapping[str, Mapping[str, tuple[str, str]]] = {"jobs": JOB_METRICS, "tasks": MACHINE_METRICS}
 """The metrics that are numbers, by the kind of work: unit and label of each."""
@@ -102,3 +106,23 @@ def _metrics(result: Measured, warmup: Cut, cooldown: Cut, tau: float) -> dict[s
     of_jobs: Any = result
     found: dict[str, Any] = of_jobs.metrics(warmup=warmup, cooldown=cooldown, tau=tau)
     return found
+
+
+def wait_difference(result: JobRecord, other: JobRecord, level: float = 0.95) -> Interval:
+    """Return how much longer the same jobs wait under one result than under another, s: the mean with its interval.
+
+    Jobs are paired by name and taken in order of submission; those that have not started under both are left out. As
+    the waits of successive jobs depend on each other, the interval is that of
+    :func:`~simmodel.metrics.statistics.series_interval`, which says where none would hold.
+
+    >>> from simmodel import Result
+    >>> times = {"submit": [0, 1], "end": [9, 9], "processors": [1, 1]}
+    >>> runs = [Result(jobs={**times, "start": [start, 1]}) for start in (4, 2)]
+    >>> print(wait_difference(*runs))
+    1 (no interval: worth 2 independent observations, 250 needed)
+    """
+    known = dict(zip(other.jobs["job"].tolist(), other.jobs["wait"].tolist(), strict=True))
+    order = np.argsort(result.jobs["submit"], kind="stable")
+    before = np.array([known.get(job, np.nan) for job in result.jobs["job"][order].tolist()])
+    more = result.jobs["wait"][order] - before
+    return series_interval(more[np.isfinite(more)], level)

@@ -18,15 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Interval",
+    "all_equal",
     "batch_means",
     "cautious_interval",
     "correlation_length",
+    "extremes_needed",
     "mean_interval",
     "mser",
     "paired_difference",
+    "paired_samples",
     "replication_seeds",
     "replications",
+    "series_interval",
     "t_quantile",
+    "tail_index",
 ]
 
 
@@ -34,17 +39,25 @@ __all__ = [
 class Interval(Fields):
     """A mean with its confidence interval; ``value in interval`` says whether a value is inside.
 
+    Where no interval would hold, ``half_width`` is nan, nothing is inside, and ``why`` is the reason. ``extremes`` says
+    that the samples are too few for their skewness: extremes carry the mean, and the interval misses the true one more
+    often than its level says.
+
     >>> interval = Interval(mean=10.0, half_width=2.0, level=0.95, count=5)
     >>> interval.low, interval.high, 11 in interval, 13 in interval
     (8.0, 12.0, True, False)
     >>> print(interval)
     10 ± 2 (95 %, n = 5)
+    >>> print(Interval(10.0, math.nan, 0.95, 5, "all 5 samples are equal"))
+    10 (no interval: all 5 samples are equal)
     """
 
     mean: float
     half_width: float
     level: float
     count: int
+    why: str = ""
+    extremes: bool = False
 
     @property
     def low(self) -> float:
@@ -60,6 +73,8 @@ class Interval(Fields):
         return bool(self.low <= value <= self.high)
 
     def __str__(self) -> str:
+        if math.isnan(self.half_width):
+            return f"{figures(self.mean, 4)} (no interval{self.why and ': '}{self.why})"
         return f"{figures(self.mean, 4)} ± {figures(self.half_width, 2)} ({100 * self.level:g} %, n = {self.count})"
 
 
@@ -149,8 +164,28 @@ def _check_level(level: float) -> None:
         raise InputError(f"must be between 0 and 1, got {level!r}", place="level")
 
 
+_ROUNDING = 1e-12  # relative difference of values that are equal but for rounding
+
+
+def all_equal(values: ArrayLike, size: float = 0.0) -> bool:
+    """Whether values are equal but for rounding: copies of one sample, which say nothing about others.
+
+    Parameters
+    ----------
+    values
+        any number of numbers
+    size
+        that of the numbers that they are differences of
+
+    >>> all_equal([0.3, 0.1 + 0.2]), all_equal([0.3, 0.31]), all_equal([])
+    (True, False, True)
+    """
+    found = np.asarray(values, dtype=np.float64)
+    return not len(found) or bool(np.ptp(found) <= _ROUNDING * max(size, float(np.abs(found).max())))
+
+
 def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
-    """Return the mean of independent samples with its Student-t confidence interval.
+    """Return the mean of independent samples with its Student-t confidence interval; without one if all are equal.
 
     Parameters
     ----------
@@ -161,14 +196,20 @@ def mean_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
 
     >>> print(mean_interval([9, 10, 11], level=0.95))
     10 ± 2.5 (95 %, n = 3)
+    >>> print(mean_interval([10, 10, 10], level=0.95))
+    10 (no interval: all 3 samples are equal)
     """
     _check_level(level)
     values = np.asarray(samples, dtype=np.float64)
     count = len(values)
     if count < 2:
         raise InputError(f"must be two or more for an interval, got {count}", place="samples")
-    error = float(values.std(ddof=1)) / math.sqrt(count)
-    return Interval(float(values.mean()), t_quantile((1 + level) / 2, count - 1) * error, level, count)
+    if all_equal(values):
+        return Interval(float(np.median(values)), math.nan, level, count, f"all {count} samples are equal")
+    half = t_quantile((1 + level) / 2, count - 1) * float(values.std(ddof=1)) / math.sqrt(count)
+    by_chance = _COCHRAN * 16 / count  # of normal samples, whose skewness has a standard error of the root of 6 / count
+    extremes = extremes_needed(values) > max(count, by_chance)
+    return Interval(float(values.mean()), half, level, count, extremes=extremes)
 
 
 _UPPER = 0.6744897501960817  # quantile of the normal distribution: the limit that holds in 75 % of cases
@@ -192,10 +233,11 @@ def cautious_interval(samples: ArrayLike, level: float = 0.999) -> Interval:
     10 ± 3.2 (95 %, n = 3)
     """
     plain = mean_interval(samples, level)
+    if plain.why:
+        return plain
     values = np.asarray(samples, dtype=np.float64)
     away = values - plain.mean
-    variance = float((away**2).mean())
-    kurtosis = max(float((away**4).mean()) / variance**2, 3.0) if variance > 0 else 3.0
+    kurtosis = max(float((away**4).mean() / (away**2).mean() ** 2), 3.0)
     error = math.sqrt((kurtosis - 1) / plain.count) / 2
     return attrs.evolve(plain, half_width=plain.half_width * (1 + _UPPER * error))
 
@@ -206,16 +248,50 @@ def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999)
     >>> print(paired_difference([3, 5, 8], [1, 4, 5], level=0.95))
     2 ± 2.5 (95 %, n = 3)
     """
+    return mean_interval(paired_samples(first, second), level)
+
+
+def paired_samples(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:
+    """Return ``first - second`` of samples that come in pairs; differences that are equal but for rounding are equal.
+
+    >>> paired_samples([0.3, 5.5], [0.1 + 0.2, 5.5])
+    array([0., 0.])
+    """
     a, b = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if a.shape != b.shape:
         raise InputError(f"samples must come in pairs, got {len(a)} and {len(b)}")
-    return mean_interval(a - b, level)
+    found, known = a - b, np.isfinite(a - b)
+    size = float(np.abs([a[known], b[known]]).max(initial=0.0))
+    if known.any() and all_equal(found[known], size):
+        same = float(np.median(found[known]))
+        found[known] = same if abs(same) > _ROUNDING * size else 0.0
+    return found
 
 
-_BATCHES = 10
-_INDEPENDENT = 400  # times its correlation length that a series is trusted, however short it is
-_LONG, _LEAST = 5000, 15  # a series of so many observations is trusted from so many times its correlation length on
-_WIDER = 4.0  # by how much an interval is widened for a series as long as its correlation; less by the root of more
+_COCHRAN = 25.0
+
+
+def extremes_needed(samples: ArrayLike) -> float:
+    """Return how many samples an interval of their mean needs for their skewness.
+
+    Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, section 2.15.
+
+    >>> extremes_needed([1, 2, 3]), round(extremes_needed([0] * 9 + [1]))
+    (0.0, 178)
+    """
+    values = np.asarray(samples, dtype=np.float64)
+    if all_equal(values):
+        return 0.0
+    away = values - values.mean()
+    return _COCHRAN * float((away**3).mean() ** 2 / (away**2).mean() ** 3)
+
+
+_BATCHES = 20
+_LENGTHS = 250  # correlation lengths from which on a series is trusted
+_TOP = (
+    250  # of the changes in a series, how many its tail is estimated from at least; more than 50 times as many: 1 of 50
+)
+_HEAVY = 0.25  # tail index from which on sums of a queue's waits have no variance: services without a fourth moment
 
 
 def correlation_length(series: ArrayLike) -> float:
@@ -248,15 +324,45 @@ def correlation_length(series: ArrayLike) -> float:
     return max(1.0, 2 * float(np.minimum.accumulate(pairs[:positive]).sum()) - 1)
 
 
-def batch_means(series: ArrayLike, level: float = 0.95) -> Interval | None:
-    """Return the mean of one long stationary series with its interval; ``None`` if the series is too short for one.
+def tail_index(changes: NDArray[np.float64]) -> tuple[float, float]:
+    """Return the extreme value index of the sizes of changes by the moment estimator, and its standard error.
 
-    The interval is the wider one of that of ten batch means, and that of the variance over the correlation length, and
-    is widened the more, the fewer correlation lengths the series has. A series is too short if it has fewer than 15
-    correlation lengths, or fewer than 5,000 observations and 400 correlation lengths: a quiet stretch of a queue looks
-    uncorrelated, so that a short one does not show its own correlation. Waits of M/M/1 queues are covered by
-    nominal 95 % intervals of 5,000 and more observations in 93 to 99 % of the cases at a utilisation of 0.5 and 0.8,
-    and in 90 to 97 % at 0.9.
+    It is 0 for an exponential tail, ``1 / a`` for one that falls as the power ``-a``, below 0 for one with an end.
+
+    Source: A. L. M. Dekkers, J. H. J. Einmahl and L. de Haan, "A moment estimator for the index of an extreme-value
+    distribution", Annals of Statistics 17(4), 1989.
+
+    >>> rng = np.random.default_rng(1)
+    >>> [round(tail_index(each)[0], 1) for each in (rng.exponential(size=100_000), rng.pareto(2.5, size=100_000))]
+    [0.0, 0.4]
+    """
+    sizes = np.abs(changes[changes != 0])
+    most = min(max(_TOP, len(changes) // 50), len(sizes) // 4)
+    if most < 2:
+        return math.inf, math.inf
+    highest = np.log(-np.partition(-sizes, most)[: most + 1])
+    above = np.delete(highest, highest.argmin()) - highest.min()
+    first, second = float(above.mean()), float((above**2).mean())
+    if not second > first**2:
+        return -math.inf, 0.0
+    return first + 1 - 0.5 / (1 - first**2 / second), 1 / math.sqrt(most)
+
+
+def series_interval(series: ArrayLike, level: float = 0.95) -> Interval:
+    """Return the mean of one long stationary series with its interval, or with the reason why none would hold.
+
+    The square of its width is the mean of those of the interval of twenty batch means, and of that of the variance over
+    the correlation length. For skewed observations it is the wider, the fewer correlation lengths the series has: among
+    short series, those without their extremes look long enough. There is none if
+
+    - all observations are equal;
+    - the series has fewer than 250 correlation lengths: a quiet stretch of a queue looks uncorrelated, so that a short
+      one does not show its own correlation; or
+    - its changes from one observation to the next do not surely have a light tail (:func:`tail_index` plus two standard
+      errors at most 1/4): the waits of a queue change by service times, and if these have no fourth moment, mean waits
+      have no variance.
+
+    A series tells nothing of what did not happen in it.
 
     Parameters
     ----------
@@ -265,23 +371,50 @@ def batch_means(series: ArrayLike, level: float = 0.95) -> Interval | None:
     level
         confidence, between 0 and 1
 
-    Source: A. M. Law, "Simulation Modeling and Analysis", section on batch means.
+    Source: A. M. Law, "Simulation Modeling and Analysis", section on batch means; the fourth moment: D. J. Daley, "The
+    serial correlation coefficients of waiting times in a stationary single server queue", Journal of the Australian
+    Mathematical Society 8(4), 1968.
 
     >>> rng = np.random.default_rng(1)
-    >>> print(batch_means(rng.normal(size=10_000)), batch_means(rng.normal(size=10_000).cumsum()))
-    -0.01091 ± 0.029 (95 %, n = 10000) None
+    >>> print(series_interval(rng.normal(size=10_000)))
+    -0.01091 ± 0.023 (95 %, n = 10000)
+    >>> print(series_interval(rng.normal(size=10_000).cumsum()))
+    -57.78 (no interval: worth 4 independent observations, 250 needed)
+    >>> print(series_interval(rng.pareto(2.5, size=10_000)))
+    0.6503 (no interval: a heavy tail: extremes carry the mean)
     """
     _check_level(level)
     values = np.asarray(series, dtype=np.float64)
     count = len(values)
-    lengths = count / correlation_length(values) if count > 1 else 0.0
-    if lengths < _INDEPENDENT and (count < _LONG or lengths < _LEAST):
-        return None
+    mean = float(values.mean()) if count else math.nan
+    lengths = count / correlation_length(values) if count > 1 else float(count)
+    index, error = tail_index(np.diff(values))
+    why = ""
+    if count > 1 and all_equal(values):
+        why = f"all {count:,} observations are equal"
+    elif lengths < _LENGTHS:
+        why = f"worth {lengths:,.0f} independent observations, {_LENGTHS} needed"
+    elif index + 2 * error > _HEAVY:
+        why = "a heavy tail: extremes carry the mean"
+    if why:
+        return Interval(mean, math.nan, level, count, why)
     size = count // _BATCHES
     means = values[count - size * _BATCHES :].reshape(_BATCHES, size).mean(axis=1)
-    spectral = t_quantile((1 + level) / 2, max(2.0, lengths / 2)) * float(values.std()) / math.sqrt(lengths)
-    half = max(mean_interval(means, level).half_width, spectral) * (1 + _WIDER / math.sqrt(lengths))
-    return Interval(float(values.mean()), half, level, count)
+    spectral = t_quantile((1 + level) / 2, lengths / 2) * float(values.std()) / math.sqrt(lengths)
+    batches = t_quantile((1 + level) / 2, _BATCHES - 1) * float(means.std(ddof=1)) / math.sqrt(_BATCHES)
+    skewness = abs(float(((values - mean) ** 3).mean())) / float(values.std()) ** 3
+    wider = 1 + min(skewness, 1.0) * (_LENGTHS / lengths) ** 2
+    return Interval(mean, math.sqrt((batches**2 + spectral**2) / 2) * wider, level, count)
+
+
+def batch_means(series: ArrayLike, level: float = 0.95) -> Interval | None:
+    """Return :func:`series_interval`; ``None`` where no interval would hold.
+
+    >>> batch_means([1.0, 2.0, 1.5]) is None
+    True
+    """
+    found = series_interval(series, level)
+    return None if found.why else found
 
 
 def replication_seeds(count: int, seed: int = 0) -> list[int]:

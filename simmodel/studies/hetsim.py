@@ -231,7 +231,9 @@ class SetupStudy(Shown):
         rows = [["SLR", *self.configurations]]
         for policy in self.policies:
             found = [self.slr(where, policy) for where in self.configurations]
-            rows.append([policy, *(f"{each.mean:.2f} ± {each.half_width:.2f}" for each in found)])
+            rows.append(
+                [policy, *(f"{each.mean:.2f}{'' if each.why else f' ± {each.half_width:.2f}'}" for each in found)]
+            )
         return rows
 
     plot = drawn

@@ -13,7 +13,7 @@ from simmodel.foundation.display import Cells, Shown, counted, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.futures.whatif import what_if
 from simmodel.metrics.report import duration
-from simmodel.metrics.statistics import batch_means
+from simmodel.metrics.statistics import series_interval
 from simmodel.records.observers import progress_bar
 from simmodel.runs.scenario import simulate
 from simmodel.scheduling.registry import label
@@ -283,6 +283,7 @@ class Shadow:
             }
         )
         gains = np.zeros(0) if self.advised is None else self._gains(self.advised)
+        gain = series_interval(gains)
         return ShadowReport(
             label(self.policy),
             jobs,
@@ -290,7 +291,8 @@ class Shadow:
             tuple(self.alarms),
             label(self.advised) if len(gains) else None,
             float(gains.mean()) if len(gains) else None,
-            batch_means(gains),
+            None if gain.why else gain,
+            gain.why,
         )
 
     def _gains(self, policy: PolicyLike) -> NDArray[np.float64]:
@@ -383,9 +385,9 @@ class ShadowReport(Shown):
         of the job that the mirror does not model, separated by ``"; "``)
     decisions, alarms
         how often the policy was asked; when it ceased to explain the starts
-    advised, shorter, gain
+    advised, shorter, gain, why
         the advised policy, by how much the mean wait would have been shorter under it (s), and the interval of that;
-        ``None`` if the jobs are too few for one (:func:`~simmodel.metrics.statistics.batch_means`)
+        ``None`` if none would hold, and why (:func:`~simmodel.metrics.statistics.series_interval`)
     """
 
     policy: str
@@ -395,6 +397,7 @@ class ShadowReport(Shown):
     advised: str | None = None
     shorter: float | None = None
     gain: Interval | None = None
+    why: str = ""
 
     @property
     def explained(self) -> float:
@@ -433,8 +436,8 @@ class ShadowReport(Shown):
             rows.append(["starts not modelled in full", f"{marked:,} of {len(kinds):,}"])
         rows.append(["alarms", f"{len(self.alarms):,}"])
         if self.shorter is not None:
-            known = " (too few jobs for an interval)" if self.gain is None else f" ± {duration(self.gain.half_width)}"
-            said = f"{duration(abs(self.shorter))}{known} {'shorter' if self.shorter >= 0 else 'longer'}"
+            known = f" (no interval: {self.why})" if self.gain is None else f" ± {duration(self.gain.half_width)}"
+            said = f"{duration(abs(self.shorter))} {'shorter' if self.shorter >= 0 else 'longer'}{known}"
             rows.append([f"mean wait under {self.advised}", said])
         return rows
 

@@ -332,7 +332,7 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
         mean = float(values.mean())
         error: dict[str, Any] = {}
         if len(values) > 1:
-            half = outcome.interval(name).half_width
+            half = float(np.nan_to_num(outcome.interval(name).half_width))
             error = {"xerr": half, "error_kw": {"elinewidth": 1.0, "ecolor": INK, "capsize": 2}}
             longest = max(longest, mean + half)
         longest = max(longest, mean)

@@ -102,8 +102,6 @@ def test_a_spent_budget_is_told() -> None:
     assert len(found.samples) == 64
     assert "goal not reached" in repr(found)
     assert found.summary().endswith(f"not reached with the budget of 64 replications (value {found['value']})")
-    same = replicate(lambda _: 3.0, until="± 1 %")
-    assert (same.stop.count, same["value"].half_width) == (30, 0)  # type: ignore[union-attr]
     zero = replicate(lambda seed: 1.0 - 2.0 * (seed % 2), [*range(40)], until="± 1 %")
     assert len(zero.samples) == 40  # a share of nothing is never reached
 
@@ -120,7 +118,7 @@ def test_cautious_intervals_are_wider_for_few_and_skewed_samples() -> None:
             samples = draw(count)
             wider = cautious_interval(samples, 0.95).half_width / mean_interval(samples, 0.95).half_width - 1
             assert least <= wider < 0.25
-    assert cautious_interval([2.0, 2.0, 2.0], 0.95).half_width == 0
+    assert cautious_interval([2.0, 2.0, 2.0], 0.95).why == "all 3 samples are equal"
 
 
 @pytest.mark.parametrize(
@@ -172,5 +170,5 @@ def test_skewed_differences_of_equal_means_are_seldom_decided(draw: str) -> None
         decisions = Decisions.of(Goal("wait_mean"), [("p", "w", "a", "b")], Seeds(30, 480), 0.95)
         for count in (30, 60, 120, 240, 480):
             decisions.look(lambda _, values=drawn[draw][:count]: values - mean)
-        wrong += not decisions.open
+        wrong += len(decisions.decided)
     assert wrong <= 0.08 * 150  # 23 % of log-normal ones with intervals of Student's t alone

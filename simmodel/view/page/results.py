@@ -10,8 +10,8 @@ import numpy as np
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import summary
+from simmodel.metrics.comparison import wait_difference
 from simmodel.metrics.report import duration, metric_rows
-from simmodel.metrics.statistics import batch_means
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
@@ -450,21 +450,14 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
 
 
 def _more(result: JobRecord, other: JobRecord) -> str:
-    """Return how much longer the same jobs wait on average, with its sign, and its interval if that can be known."""
-    known = dict(zip(other.jobs["job"].tolist(), other.jobs["wait"].tolist(), strict=True))
-    order = np.argsort(result.jobs["submit"], kind="stable")
-    before = np.array([known.get(job, np.nan) for job in result.jobs["job"][order].tolist()])
-    more = result.jobs["wait"][order] - before
-    more = more[np.isfinite(more)]
-    if not len(more):
+    """Return how much longer the same jobs wait on average, with its sign, and its interval or why there is none."""
+    more = wait_difference(result, other)
+    if not more.count:
         return ""
-    mean = float(more.mean())
-    text = ("+" if mean > 0 else "−" if mean < 0 else "") + duration(abs(mean))
-    interval = batch_means(more)
-    if interval is None:
-        return f"{text} (interval not known)"
-    decided = "" if mean == 0 or abs(mean) > interval.half_width else " (not decided)"
-    return f"{text} ± {duration(interval.half_width)}{decided}"
+    text = ("+" if more.mean > 0 else "−" if more.mean < 0 else "") + duration(abs(more.mean))
+    if more.why:
+        return f"{text} (no interval: {more.why})"
+    return f"{text} ± {duration(more.half_width)}{' (not decided)' if 0 in more else ''}"
 
 
 _ABOUT = ("job", "submit", "processors", "requested", "user")

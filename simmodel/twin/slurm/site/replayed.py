@@ -385,8 +385,9 @@ class ChangedWaits(Fields):
         rows = [["wait (s)", "as it is", "changed", "difference", ""]]
         for each in self.effects:
             low, high = each.difference.low, each.difference.high
-            interval = f"{each.difference.mean:+.1f} ({low:+.1f} to {high:+.1f})"
-            rows.append([each.name, f"{each.before:.1f}", f"{each.after:.1f}", interval, _verdict(low, high)])
+            interval = "" if each.difference.why else f" ({low:+.1f} to {high:+.1f})"
+            difference = f"{each.difference.mean:+.1f}{interval}"
+            rows.append([each.name, f"{each.before:.1f}", f"{each.after:.1f}", difference, _verdict(each.difference)])
         head = f"as it is: {self.before}\nchanged: {self.after}"
         foot = (
             f"{counted(self.jobs, 'job')} with recorded submissions and run times; 95 % intervals over {self.phases} "
@@ -396,10 +397,10 @@ class ChangedWaits(Fields):
         return "\n".join([head, *text_table(rows), foot, *without])
 
 
-def _verdict(low: float, high: float) -> str:
-    if low == high == 0:
-        return "the same"
-    return "not decided" if low <= 0 <= high else "shorter" if high < 0 else "longer"
+def _verdict(difference: Interval) -> str:
+    if difference.why:
+        return "the same" if difference.mean == 0 else "equal in all phases, no interval"
+    return "not decided" if 0 in difference else "shorter" if difference.mean < 0 else "longer"
 
 
 _MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {

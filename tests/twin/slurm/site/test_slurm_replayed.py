@@ -192,7 +192,9 @@ def test_the_interval_holds_the_mean_over_other_phases(tmp_path: Path) -> None:
 
 def test_a_change_that_does_nothing_is_the_same(tmp_path: Path) -> None:
     found = change(small(tmp_path, {1: 3, 2: 105, 3: 167, 4: 402}), ["PriorityFavorSmall=YES"], phases=2)
-    assert {(each.before == each.after, each.difference.half_width) for each in found.effects} == {(True, 0.0)}
+    assert {(each.before == each.after, each.difference.why) for each in found.effects} == {
+        (True, "all 2 samples are equal")
+    }
     assert found.report().count("the same") == 4 + 1  # phases, the same for both
 
 
