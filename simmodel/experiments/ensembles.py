@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from datetime import date, time, timedelta
-from functools import cache, partial, partialmethod
+from functools import cache, cached_property, partial, partialmethod
 from hashlib import file_digest, sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
@@ -44,7 +44,6 @@ __all__ = [
     "digest_of",
     "digests_of",
     "measured_calls",
-    "named",
     "run_trials",
     "search",
     "study_of",
@@ -52,34 +51,27 @@ __all__ = [
 
 _CHANGES = frozenset(("add", "append", "appendleft", "clear", "discard", "extend", "insert", "pop", "remove", "update"))
 """Methods by which a function changes a list, a dictionary or a set."""
+_WRAPPERS = (staticmethod, classmethod, cached_property, type(cache(abs)))
 _COUNTING = (
     str, bytes, Number, list, dict, set, tuple, frozenset, range, slice, date, time, timedelta, SimpleNamespace, Path,
     np.ndarray, np.generic, FunctionType, BuiltinFunctionType, MethodType, ModuleType, type, partial, partialmethod,
+    *_WRAPPERS,
 )  # fmt: skip
 """Kinds of values that are part of the identity of code which names them."""
 
 
-def named(value: Any) -> Any:
-    """Return plain values that distinguish a value from others by its content.
+def digest_of(value: Any) -> str:
+    """Return a short digest of a value, which distinguishes it from others by its content.
 
     Of a function count its code, its defaults, its closure, and the values, functions and classes that it names: of its
     module and of the user's other modules, also of those that it imports when it runs; but not a list, dictionary or
     set that it changes itself. Of a class count all its methods, of a module of the user that is passed as a value all
     its content, of code in libraries the name and the version.
 
-    >>> named([1, "easy", {"a": 0.5}]), named(named)
-    ([1, 'easy', {'a': 0.5}], ['simmodel.experiments.ensembles.named', {}])
-    """
-    return _Description().of(value)
-
-
-def digest_of(value: Any) -> str:
-    """Return a short digest of :func:`named` values.
-
     >>> digest_of({"a": 1}) == digest_of({"a": 1}), len(digest_of(2))
     (True, 16)
     """
-    return sha256(json.dumps(named(value), sort_keys=True).encode()).hexdigest()[:16]
+    return sha256(json.dumps(_Description().of(value), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def digests_of(parts: Mapping[str, Any]) -> dict[str, str]:
@@ -161,7 +153,7 @@ class _Description:
         self._known: dict[Any, int] = {}
         self._within: list[int] = []
 
-    def of(self, value: Any, names: _Names | None = None) -> Any:
+    def of(self, value: object, names: _Names | None = None) -> Any:
         """Return plain values; of a module of the user those of what ``names`` names there, or all."""
         if isinstance(value, str | Path):
             return _file(Path(value)) or str(value)
@@ -187,7 +179,7 @@ class _Description:
         self._within.pop()
         return found
 
-    def _parts(self, value: Any) -> Any:
+    def _parts(self, value: object) -> Any:
         """Return the descriptions of what a value consists of."""
         if isinstance(value, Mapping):
             return {str(key): self.of(each) for key, each in value.items()}
@@ -203,8 +195,8 @@ class _Description:
             return _name(value)
         if isinstance(value, property):
             return [self.of(value.fget), self.of(value.fset)]
-        if wrapped := _wrapped(value):
-            return [_name(type(value)), self.of(wrapped)]
+        if isinstance(value, _WRAPPERS):
+            return [_name(type(value)), self.of(getattr(value, "__wrapped__", None) or getattr(value, "func", None))]
         state = value.__getstate__()
         if not state and repr(value) == object.__repr__(value):  # which tells an address
             return [self.of(type(value))]
@@ -225,11 +217,16 @@ class _Description:
 
     def _seen(self, values: Mapping[str, Any], names: _Names | None = None) -> dict[str, Any]:
         """Describe values by name, without live objects and containers that are changed."""
-        return {
-            name: self.of(each, None if names and name in names.passed else names)
-            for name, each in sorted(values.items())
-            if _counts(each) and not (names and name in names.changed and isinstance(each, list | dict | set))
-        }
+        found = {}
+        for name, each in sorted(values.items()):
+            cls, passed = type(each), names is None or name in names.passed
+            of_user = (
+                hasattr(cls, "__attrs_attrs__") or cls.__module__ in ("operator", "types") or _is_own(cls.__module__)
+            )
+            changed = names is not None and name in names.changed and isinstance(each, list | dict | set)
+            if (each is None or of_user or isinstance(each, _COUNTING)) and not changed:
+                found[name] = self.of(each, None if passed else names)
+        return found
 
     def _function(self, function: FunctionType) -> list[Any]:
         """Describe the code of a function and what it sees; of one of a library its name and closure."""
@@ -264,20 +261,6 @@ class _Description:
         own = {name: each for name, each in vars(cls).items() if name not in made}
         methods = {name: self.of(each) for name, each in sorted(own.items()) if isinstance(each, accessors)}
         return [_name(cls), self.of(cls.__bases__), methods, self._seen(own)]
-
-
-def _counts(value: Any) -> bool:
-    """Whether a value that code sees is part of its identity: not a live object."""
-    cls = type(value)
-    of_user = hasattr(cls, "__attrs_attrs__") or cls.__module__ in ("operator", "types") or _is_own(cls.__module__)
-    return value is None or of_user or isinstance(value, _COUNTING) or _wrapped(value) is not None
-
-
-def _wrapped(value: Any) -> Any:
-    """Return the function of a method of a class, of a cached function or property; ``None`` of anything else."""
-    if type(value).__module__ not in ("builtins", "functools"):
-        return None
-    return getattr(value, "__wrapped__", None) or getattr(value, "func", None)
 
 
 def _imported(name: str, package: str | None) -> ModuleType | str | None:

@@ -228,7 +228,8 @@ def test_the_page_of_a_comparison() -> None:
     for result, shown in zip(others, grid["rows"][-1][2:], strict=True):
         more = float((result.jobs["wait"] - first.jobs["wait"]).mean())  # four jobs: too few for an interval
         sign = "" if more == 0 else "+" if more > 0 else "−"
-        assert shown == f"{sign}{duration(abs(more))} (interval not known)"
+        why = "all 4 observations are equal" if more == 0 else "worth 4 independent observations, 250 needed"
+        assert shown == f"{sign}{duration(abs(more))} (no interval: {why})"
     measured = compare(None, "probe-4", ["fcfs", "easy"]).results[0].metrics()
     with pytest.raises(InputError, match="results=True"):
         comparison_page([measured], "measured")
