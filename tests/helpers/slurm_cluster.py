@@ -81,7 +81,7 @@ class SlurmCluster:
     Parameters
     ----------
     nodes, cpus
-        the nodes n1, n2, ..., and the cpus of each
+        the nodes n1, n2, ..., and the cpus of each, possibly with sockets and cores: ``8 Sockets=2 CoresPerSocket=4``
     settings
         of slurm.conf, over those of the module
     partitions, extra
@@ -93,7 +93,7 @@ class SlurmCluster:
     def __init__(
         self,
         nodes: int = 32,
-        cpus: int = 4,
+        cpus: int | str = 4,
         settings: Mapping[str, str] | None = None,
         partitions: str = "PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
         extra: str = "",

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
+import numpy as np
 
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.layout import ANYWHERE, Layout, Where
 from simmodel.policies.slurm.selection import (
+    ANY,
     Shape,
     able,
     allocation_of,
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.accounts import Qos
     from simmodel.policies.slurm.limits import Counted, Quotas
     from simmodel.policies.slurm.reservations import SlurmReservation
-    from simmodel.policies.slurm.selection import Each, Free
+    from simmodel.policies.slurm.selection import Each, Free, Grain
     from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
     from simmodel.resources.pools.allocation import NodeTable
     from simmodel.work.job import LiveJob
@@ -185,7 +187,7 @@ class Pending:
     where: Where = ANYWHERE
 
     def __attrs_post_init__(self) -> None:
-        self.shape = self.board.shape_of(self.request, self.wishes)
+        self.shape = self.board.shape_of(self.request, self.wishes, self.site.spec)
         if self.wishes is not NOTHING:
             self.where = self.board.layout.where(self.wishes)
 
@@ -227,6 +229,29 @@ class Pending:
     def key(self) -> tuple[bool, float, float, float, int]:
         """Return the sort key of both loops: jobs of reservations first, tier, priority, submission."""
         return (self.reservation is None, -self.site.spec.tier, -self.priority, self.submitted, self.number)
+
+
+def _more_cores(request: Request, wishes: Wishes, limit: float) -> tuple[Request, Wishes, int]:
+    """Return what a job asks for with the cores that it gets for its memory, and the cores of a node at least.
+
+    Parameters
+    ----------
+    limit
+        ``MaxMemPerCPU`` (bytes); 0: none
+    """
+    each = wishes.memory_per_cpu or 0.0
+    if not limit:
+        return request, wishes, 0
+    if each > limit:
+        times = ceil(each / limit)
+        more, per_node = request.processors * times, request.cores_per_node * times
+        wishes = attrs.evolve(wishes, memory_per_cpu=each / times, cores_per_task=wishes.cores_per_task * times)
+        return attrs.evolve(request, processors=more, cores_per_node=per_node), wishes, 0
+    least = ceil(max(request.memory_per_node, wishes.memory_per_node) / limit)
+    if request.nodes is None:
+        return attrs.evolve(request, processors=max(request.processors, least)), wishes, least
+    least = max(request.cores_per_node, least)
+    return attrs.evolve(request, processors=request.nodes * least, cores_per_node=least), wishes, least
 
 
 class Plan(NamedTuple):
@@ -359,7 +384,11 @@ class Board:
         self._able: dict[Each, dict[int, int]] = {}
         self.ends: list[int] = []  # of running jobs
         self._ever: dict[tuple[Shape, Where, int], bool] = {}
-        self._shapes: dict[tuple[Request, tuple[Any, ...]], Shape] = {}
+        self._grain: Grain = 1.0
+        if self.layout.pieces and settings.allocates != "cpu":
+            part = int(settings.allocates == "socket")
+            self._grain = np.array([self.layout.pieces.get(i, (1, 1))[part] for i in range(len(table))], dtype=float)
+        self._shapes: dict[tuple[Request, tuple[Any, ...], str], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
         self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
         self.version = 0
@@ -507,25 +536,47 @@ class Board:
             self._totals[nodes] = found
         return found
 
-    def shape_of(self, request: Request, wishes: Wishes) -> Shape:
-        """Return what a job asks of its nodes; memory that it does not name is that of slurm.conf, or whole nodes'."""
-        key = request, wishes.spread
+    def shape_of(self, request: Request, wishes: Wishes, spec: SlurmPartition) -> Shape:
+        """Return what a job asks of its nodes, as its partition has it.
+
+        Memory that it does not name is that of slurm.conf, or whole nodes'.
+        """
+        key = request, wishes.spread, spec.name
         found = self._shapes.get(key)
         if found is None:
-            found = self._shapes[key] = self._new_shape(request, wishes)
+            found = self._shapes[key] = self._new_shape(request, wishes, spec)
         return found
 
-    def _new_shape(self, request: Request, wishes: Wishes) -> Shape:
-        settings = self.settings
+    def _new_shape(self, request: Request, wishes: Wishes, spec: SlurmPartition) -> Shape:
+        settings, whole = self.settings, wishes.whole_memory
         if not settings.memory:
-            given = attrs.evolve(wishes, memory_per_gpu=None, memory_per_node=0.0)
-            return Shape(request, wishes=given)
-        each = request.memory_per_node or wishes.memory_per_node
-        if each or wishes.whole_memory or wishes.memory_per_cpu is not None or wishes.memory_per_gpu is not None:
-            return Shape(request, wishes.memory_per_cpu or 0.0, whole_memory=wishes.whole_memory, wishes=wishes)
-        if settings.def_mem_per_node:
-            return Shape(attrs.evolve(request, memory_per_node=settings.def_mem_per_node), wishes=wishes)
-        return Shape(request, settings.def_mem_per_cpu, whole_memory=not settings.def_mem_per_cpu, wishes=wishes)
+            wishes, whole = attrs.evolve(wishes, memory_per_gpu=None, memory_per_cpu=None, memory_per_node=0.0), False
+        elif not (request.memory_per_node or wishes.memory_per_node or whole) and (
+            wishes.memory_per_cpu is None and wishes.memory_per_gpu is None
+        ):
+            usual = spec if spec.def_mem_per_cpu or spec.def_mem_per_node else settings
+            whole = not (usual.def_mem_per_cpu or usual.def_mem_per_node)
+            wishes = attrs.evolve(wishes, memory_per_cpu=usual.def_mem_per_cpu, memory_per_node=usual.def_mem_per_node)
+        limits = spec if spec.max_mem_per_cpu or spec.max_mem_per_node else settings
+        asked, (request, wishes, cores) = request, _more_cores(request, wishes, limits.max_mem_per_cpu)
+        shape = Shape(
+            attrs.evolve(request, exclusive=True) if spec.exclusive else request,
+            wishes.memory_per_cpu or 0.0,
+            whole_memory=whole,
+            wishes=wishes,
+            bounds=(max(spec.min_nodes, 1), spec.max_nodes),
+            cores=cores,
+            least_loaded=settings.least_loaded or spec.least_loaded,
+            grain=self._grain,
+            roomy=spec.exclusive or spec.min_nodes > 1 or cores > 1 or request.processors > asked.processors,
+        )
+        fewest, most = (request.nodes, request.nodes) if request.nodes else wishes.nodes or (1, ANY)
+        needed = max(fewest, request.processors / float(self.table.capacity[0].max()))
+        if most < spec.min_nodes or needed > (spec.max_nodes or inf):
+            shape.never = "PartitionNodeLimit"
+        elif limits.max_mem_per_node and (shape.each[2] > limits.max_mem_per_node or whole):
+            shape.never = "MaxMemPerLimit"
+        return shape
 
     def ever(self, job: Pending) -> bool:
         """Whether a job could start if all nodes of its partition were free; one leaf switch may be waited for."""
@@ -550,7 +601,7 @@ class Board:
             chosen = self._choice(0, job, nodes)
             if chosen is None:
                 return None
-            found = allocation_of(self.table, job.shape, chosen)
+            found = allocation_of(self.table, job.shape, chosen, self.settings, self.layout.pieces)
         return found if self.accepts is None or self.accepts(job, found) else None
 
     def later_than(self, latest: int, job: Pending, nodes: int) -> bool:
@@ -666,7 +717,7 @@ class Board:
         return None if must & ~usable else must
 
     def _choose(self, free: Free, shape: Shape, usable: int, must: int) -> list[tuple[int, int]] | None:
-        cores = self.table.capacity[0] if self.settings.least_loaded else None
+        cores = self.table.capacity[0] if shape.least_loaded else None
         return choose(free, shape, usable, layout=self.layout, must=must, least_loaded=cores)
 
     def _leaves(self, chosen: list[tuple[int, int]]) -> int:

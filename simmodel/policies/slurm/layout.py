@@ -35,10 +35,14 @@ class SlurmNodes(Fields):
         their ``Features``
     gpus
         the types of their GPUs
+    threads, socket
+        how many CPUs a core has, and a socket
     """
 
     names: str
     weight: int = 1
+    threads: int = 1
+    socket: int = 1
     features: tuple[str, ...] = attrs.field(default=(), converter=tuple)
     gpus: tuple[str, ...] = attrs.field(default=(), converter=tuple)
 
@@ -49,7 +53,8 @@ class SlurmNodes(Fields):
         >>> SlurmNodes(names="n[1-2]", weight=10, features=["big", "ib"]).text
         'n[1-2]:weight=10:features=big+ib'
         """
-        parts = [self.names] + ([f"weight={self.weight}"] if self.weight != 1 else [])
+        counts = {name: getattr(self, name) for name in _COUNTS}
+        parts = [self.names] + [f"{name}={count}" for name, count in counts.items() if count != 1]
         parts += [f"{key}={'+'.join(each)}" for key, each in (("features", self.features), ("gpus", self.gpus)) if each]
         return ":".join(parts)
 
@@ -72,24 +77,28 @@ class SlurmSwitch(Fields):
         return f"{self.name}:switches={self.switches}" if self.switches else f"{self.name}:nodes={self.nodes}"
 
 
+_COUNTS = ("weight", "threads", "socket")
+"""The fields of nodes that are whole numbers, usually 1."""
+
+
 def nodes_of(text: str) -> tuple[SlurmNodes, ...]:
-    """Return the nodes of a text, ``LIST[:weight=N][:features=A+B][:gpus=A+B]``, separated by semicolons.
+    """Return the nodes of a text: ``LIST[:weight=N][:threads=N][:socket=N][:features=A+B][:gpus=A+B]``, and semicolons.
 
     Raises
     ------
     InputError
-        a key is unknown, or a weight is not a number
+        a key is unknown, or a weight, or a number of CPUs, is not a number
 
     >>> nodes_of("n[1-2]:weight=10; n3:features=big+ib")[1].features
     ('big', 'ib')
     """
     found = []
-    for name, values in _parts(text, ("weight", "features", "gpus")):
-        lists = {key: value.split("+") for key, value in values.items() if key != "weight"}
-        weight = values.get("weight", "1")
-        if not weight.isdecimal():
-            raise InputError(f"must be a whole number, got {shown(weight)}", place="weight")
-        found.append(SlurmNodes(names=name, weight=int(weight), **lists))
+    for name, values in _parts(text, (*_COUNTS, "features", "gpus")):
+        for key, value in values.items():
+            if key in _COUNTS and not value.isdecimal():
+                raise InputError(f"must be a whole number, got {shown(value)}", place=key)
+            values[key] = int(value) if key in _COUNTS else value.split("+")
+        found.append(SlurmNodes(names=name, **values))
     return tuple(found)
 
 
@@ -159,6 +168,11 @@ class Layout:
         their number
     nodes, switches
         of slurm.conf and topology.conf
+
+    Attributes
+    ----------
+    pieces
+        the CPUs of a core and of a socket of the nodes where they are more than one, by number
     """
 
     def __init__(
@@ -169,10 +183,13 @@ class Layout:
         weights: dict[int, int] = {}
         self.features: dict[str, int] = {}
         self.gpus: dict[str, int] = {}
+        self.pieces: dict[int, tuple[int, int]] = {}
         rest = everything
         for each in nodes:
             mask = self.mask(each.names)
             rest &= ~mask
+            if each.threads > 1 or each.socket > 1:
+                self.pieces |= {i: (each.threads, each.socket) for i in range(count) if mask >> i & 1}
             weights[each.weight] = weights.get(each.weight, 0) | mask
             for kind, told in ((self.features, each.features), (self.gpus, each.gpus)):
                 for name in told:

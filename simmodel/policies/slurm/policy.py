@@ -28,7 +28,7 @@ from simmodel.policies.slurm.preemption import Preemption, Stops, Victims
 from simmodel.policies.slurm.priority import Priorities, Queue
 from simmodel.policies.slurm.reservations import Calendar, SlurmReservation, reservations_of
 from simmodel.policies.slurm.running import Completing, Running
-from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, partitions_of
+from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, number_text, partitions_of
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
@@ -725,4 +725,4 @@ _TIMES = ("main_first", "turn", "backfill_first", "completing", "test")
 def _shown(value: float | bool | str) -> str:
     if isinstance(value, str):
         return f"({value})" if set(value) & {",", "="} else value
-    return str(value).lower() if isinstance(value, bool) else f"{value:g}"
+    return str(value).lower() if isinstance(value, bool) else number_text(value)

@@ -59,7 +59,8 @@ class Preemption:
     def mode_of(self, stake: Stake) -> str:
         """Return what happens to a job that is preempted: ``requeue``, ``cancel``, ``suspend``, or ``off``: nothing."""
         own = (None if stake.qos is None else stake.qos.preempt_mode) if self._by_qos else stake.partition.preempt_mode
-        return own or self._settings.preempt_mode
+        mode = own or self._settings.preempt_mode
+        return mode if mode != "requeue" or self._settings.requeue else "cancel"
 
     def grace_of(self, stake: Stake) -> float:
         """Return the seconds that a preempted job still has."""

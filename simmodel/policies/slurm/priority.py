@@ -349,6 +349,7 @@ class Queue:
         if past is not None and past.last_start is not None and not past.resumes:  # requeued
             begin = self._stops.begin_of(job, now)
             submitted = begin - BEGINS
+        never = NEVER
         for site in self._places.sites(job, place):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
             limit = max(ceil(min(limits, default=site.spec.default_time or YEAR) / 60) * 60, 60)
@@ -370,7 +371,8 @@ class Queue:
                 hetero=Hetero(str(job.id).rpartition("+")[0], wishes.components) if wishes.components else None,
                 reservation=None if own is None or (own.stays and own.end <= now) else own,
             )
-            if not board.ever(pending):
+            if pending.shape.never or not board.ever(pending):
+                never = pending.shape.never or never
                 continue
             if self._accounts is not None:
                 pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
@@ -387,7 +389,7 @@ class Queue:
             self.nodes.add(site.nodes)
             self._known[job] = pending
         if job not in self._known:
-            self._refuse(job, NEVER)
+            self._refuse(job, never)
 
     def _number(self, job: LiveJob) -> int:
         """Return the number of a job in the order of submissions."""

@@ -7,7 +7,7 @@ lowest node on; if none is, the largest one, and so on. In a tree of switches, l
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.policies.slurm.layout import Layout
+    from simmodel.policies.slurm.settings import SlurmConf
     from simmodel.resources.pools.allocation import NodeTable, Request
 
-    Each = tuple[int, int, float, bool, bool]
+    Each = tuple[int, int, float, bool, bool, float]
+    Grain = float | NDArray[np.float64]
     Free = NDArray[np.float64]  # shape (3, nodes): cores, GPUs and bytes of memory
 
 __all__ = [
+    "ANY",
     "Choice",
+    "Roomy",
     "Shape",
     "able",
     "allocation_of",
@@ -40,6 +44,7 @@ __all__ = [
     "nodes_in",
     "runs",
     "usable_cores",
+    "whole_pieces",
 ]
 
 
@@ -103,6 +108,10 @@ def runs(mask: int) -> Iterator[tuple[int, int]]:
         base += skipped + count
 
 
+ANY = 1 << 30
+"""The largest number of nodes of a job that may have any number."""
+
+
 class Shape:
     """What a job asks of its nodes; jobs of one shape share it.
 
@@ -116,6 +125,16 @@ class Shape:
         whether it gets all memory of its nodes
     wishes
         how its cores and GPUs are spread over nodes, if the request does not say it
+    bounds
+        the least and the largest number of nodes that its partition gives (0: any), if the request does not say it
+    cores
+        the least cores of a node
+    least_loaded
+        whether it gets the least loaded nodes
+    roomy
+        whether it gets more than it asks for: whole nodes, more nodes, more cores for its memory
+    grain
+        the cores of each node whose memory is counted together
 
     Attributes
     ----------
@@ -125,8 +144,10 @@ class Shape:
         the cores of a task, and the least and the most cores of a node, most of them if that is told
     gpus
         GPUs in all, on whichever nodes
+    never
+        why it can never start; empty: it may
     each
-        cores, GPUs and bytes of each node at least, and whether all cores and memory
+        cores, GPUs and bytes of each node at least, whether all cores and memory, bytes of each core
     even
         whether each node gets the same: then enough such nodes are enough
     bounded
@@ -142,18 +163,26 @@ class Shape:
         *,
         whole_memory: bool = False,
         wishes: Wishes = NOTHING,
+        bounds: tuple[int, int] = (1, 0),
+        cores: int = 0,
+        least_loaded: bool = False,
+        roomy: bool = False,
+        grain: Grain = 1.0,
     ) -> None:
         self.request = request
+        self.least_loaded, self.roomy, self.grain = least_loaded, roomy, grain
+        self.never = ""
         self.memory_per_cpu = memory_per_cpu
         self.memory_per_gpu = wishes.memory_per_gpu or 0.0
         self.whole_memory = whole_memory
         self.exclusive = request.exclusive
         self.even = request.nodes is not None
         self.unit = wishes.cores_per_task if request.nodes is None else request.cores_per_node
-        self.least = self.unit * (wishes.tasks_per_node if request.nodes is None else 1) or self.unit
+        self.least = max(self.unit * (wishes.tasks_per_node if request.nodes is None else 1), self.unit, cores)
         self.most = self.least if wishes.tasks_per_node else inf
         tasks = max(-(-request.processors // self.unit), 1)
-        told = wishes.nodes or (1, 1 << 30)
+        told = wishes.nodes or (1, ANY)
+        told = max(told[0], bounds[0]), min(told[1], bounds[1] or ANY)
         self.nodes = request.nodes or told[0]
         self.most_nodes = request.nodes or max(min(told[1], tasks if tasks > 1 else told[1]), told[0])
         if self.most_nodes == 1:
@@ -165,13 +194,20 @@ class Shape:
         self.memory_per_node = max(request.memory_per_node, wishes.memory_per_node)
         gpus = max(self.gpus_per_node, min(self.gpus, self.gpus_per_task or 1))
         self.wanted = self.nodes if self.gpus or wishes.nodes is None else self.most_nodes
-        self.each: Each = (self.least, gpus, self.memory(self.least, gpus), request.exclusive, whole_memory)
+        memory = self.memory(self.least, gpus)
+        self.each: Each = (self.least, gpus, memory, request.exclusive, whole_memory, memory_per_cpu)
         one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu or wishes.nodes)
+        one = one and not (least_loaded or self.bounded or self.nodes > request.processors)
         self.single = one and request.nodes in (None, request.processors)
 
     def memory(self, cores: float, gpus: float) -> float:
         """Return the bytes of a node that it needs with a number of cores and GPUs of it."""
         return max(self.memory_per_node, self.memory_per_cpu * cores, self.memory_per_gpu * gpus)
+
+    @property
+    def memory_of_each(self) -> Grain:
+        """The bytes of each node at least, with the cores that go together with those it asks for."""
+        return np.maximum(self.each[2], self.memory_per_cpu * -(-self.least // self.grain) * self.grain)
 
     @property
     def needed_gpus(self) -> float:
@@ -181,7 +217,7 @@ class Shape:
 
 def able(free: Free, capacity: Free, shape: Shape) -> int:
     """Return the nodes that meet what a shape asks of each node."""
-    cores, gpus, memory, exclusive, whole_memory = shape.each
+    cores, gpus, memory, exclusive, whole_memory, _ = shape.each
     flags = free[0] >= cores
     if exclusive:
         flags &= free[0] == capacity[0]
@@ -190,7 +226,7 @@ def able(free: Free, capacity: Free, shape: Shape) -> int:
     if whole_memory:
         flags &= free[2] == capacity[2]
     elif memory:
-        flags &= free[2] >= memory
+        flags &= free[2] >= shape.memory_of_each
     return mask_of(flags)
 
 
@@ -200,7 +236,7 @@ def usable_cores(free: Free, shape: Shape) -> NDArray[np.float64]:
     if shape.exclusive:
         return cores
     if shape.memory_per_cpu and not shape.even:
-        cores = np.minimum(cores, free[2] // shape.memory_per_cpu)
+        cores = np.minimum(cores, free[2] // (shape.memory_per_cpu * shape.grain) * shape.grain)
         cores = cores - cores % shape.unit
     if shape.gpus_per_task:
         cores = np.minimum(cores, free[1] // shape.gpus_per_task * shape.unit)
@@ -548,7 +584,7 @@ def _by_tasks(chosen: list[tuple[int, int]], shape: Shape) -> list[tuple[int, in
                 if sum(tasks) * unit < total and cores - tasks[i] * unit >= least:
                     tasks[i] += 1
                     added = True
-    return [(node, min(tasks[i] * unit, cores)) for i, (node, cores) in enumerate(chosen)]
+    return [(node, min(max(tasks[i] * unit, shape.least), cores)) for i, (node, cores) in enumerate(chosen)]
 
 
 def choose_alike(usable: int, wanted: int) -> int:
@@ -595,20 +631,80 @@ def _shortest(nodes: int) -> int:
     return min([(count, first) for first, count in runs(nodes)])[1]
 
 
-def allocation_of(table: NodeTable, shape: Shape, chosen: list[tuple[int, int]]) -> Allocation:
-    """Return the parts of chosen nodes that a job takes: whole nodes if it asks for them.
+class Roomy(Allocation):
+    """An allocation that may have more than a job asks for: whole cores, sockets or nodes, or more nodes."""
+
+    __slots__ = ()
+
+    def meets(self, request: Request) -> bool:
+        """Whether it has what a request asks for."""
+        cores, gpus, memory = self.amounts
+        each = request.cores_per_node if request.nodes is not None else 1
+        able = (cores >= each) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
+        enough = request.loose or self.processors >= request.processors
+        return bool(able.all()) and len(able) >= (request.nodes or 1) and enough
+
+
+def whole_pieces(count: int, unit: int, free: int, pieces: tuple[int, int], settings: SlurmConf) -> int:
+    """Return the CPUs of a node that a job takes that asks for some: those of whole cores or sockets.
+
+    CPUs are dealt out over sockets in turn, so that a job has as many of these as it can; tasks of several CPUs are
+    not, where a socket has room for one.
+
+    Parameters
+    ----------
+    count, unit
+        the CPUs that it asks for, and those of a task
+    pieces
+        the CPUs of a core, and of a socket
+
+    >>> from simmodel.policies.slurm.settings import SlurmConf
+    >>> sockets, block = SlurmConf(allocates="socket"), SlurmConf(allocates="socket", dist_block=True)
+    >>> whole_pieces(3, 1, 8, (2, 8), SlurmConf()), [whole_pieces(3, 1, 8, (1, 4), each) for each in (sockets, block)]
+    (4, [8, 4])
+    >>> whole_pieces(4, 2, 8, (1, 4), sockets), whole_pieces(6, 3, 8, (1, 4), sockets)
+    (4, 8)
+    """
+    threads, socket = pieces
+    cores = -(-count // threads)
+    if settings.allocates != "socket":
+        return cores * threads
+    if 1 < unit <= socket:
+        sockets = -(-count // (socket // unit * unit))
+    else:
+        sockets = max(-(-count // socket), 1 if settings.dist_block else min(cores, free // socket))
+    return min(sockets * socket, free)
+
+
+def allocation_of(
+    table: NodeTable,
+    shape: Shape,
+    chosen: list[tuple[int, int]],
+    settings: SlurmConf,
+    pieces: Mapping[int, tuple[int, int]],
+) -> Allocation:
+    """Return the parts of chosen nodes that a job takes: whole nodes if it asks for them, else whole cores or sockets.
 
     Of GPUs in all, each node in turn gives as many as it can, so that one is left for each of the others.
+
+    Parameters
+    ----------
+    pieces
+        the CPUs of a core and of a socket of the nodes where they are more than one
     """
     rows, left = [], shape.gpus
     for i, (node, count) in enumerate(sorted(chosen)):
         cores, gpus, memory = table.capacity[:, node].tolist()
         if not shape.exclusive:
             cores, gpus = count, shape.gpus_per_node
+            if node in pieces:
+                unit, free = 1 if shape.even else shape.unit, int(table.free[0, node])
+                cores = whole_pieces(count, unit, free, pieces[node], settings)
             if shape.gpus_per_task:
                 gpus = -(-count // shape.unit) * shape.gpus_per_task
             elif shape.gpus:
                 gpus = min(table.free[1, node], left - (len(chosen) - 1 - i))
                 left -= gpus
-        rows.append((node, cores, gpus, memory if shape.whole_memory else min(memory, shape.memory(cores, gpus))))
-    return Allocation.of(rows)
+        charged = shape.memory(count if settings.allocates == "cpu" and not shape.exclusive else cores, gpus)
+        rows.append((node, cores, gpus, memory if shape.whole_memory else min(table.free[2, node], charged)))
+    return (Roomy if pieces or shape.roomy else Allocation).of(rows)

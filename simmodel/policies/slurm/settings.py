@@ -14,8 +14,9 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
+from simmodel.policies.slurm.keys import SHOW_CONFIG, is_unset
 
-__all__ = ["SlurmConf", "SlurmPartition", "partitions_of", "preempt_mode_of", "weights_of"]
+__all__ = ["SlurmConf", "SlurmPartition", "number_text", "partitions_of", "preempt_mode_of", "weights_of"]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -65,8 +66,15 @@ class SlurmConf(Fields):
         of minutes used; else running jobs are stopped at the scan after a limit is reached (``safe``)
     least_loaded, memory
         whether jobs get the least loaded nodes (``CR_LLN``); whether memory is allocated (``CR_*_Memory``)
+    allocates, dist_block
+        what jobs get whole: ``core``, with all its threads, ``socket``, or ``cpu``: a core, too, of which some threads
+        are theirs (``CR_Core``, ``CR_Socket``, ``CR_CPU``); whether the CPUs of a job fill one socket after another
+        (``CR_CORE_DEFAULT_DIST_BLOCK``)
     def_mem_per_cpu, def_mem_per_node
         ``DefMemPerCPU``, ``DefMemPerNode`` (bytes); without both, jobs that name no memory get that of whole nodes
+    max_mem_per_cpu, max_mem_per_node
+        ``MaxMemPerCPU``: jobs with more memory of each CPU (bytes) get more CPUs; ``MaxMemPerNode``: with more of each
+        node, they never start; 0: no limit
     tree
         whether nodes are chosen by their switches (``TopologyPlugin=topology/tree``)
     max_switch_wait
@@ -74,6 +82,8 @@ class SlurmConf(Fields):
     preempt, preempt_mode, preempt_exempt_time
         ``partition_prio``, ``qos`` or nothing (``PreemptType``); what happens to preempted jobs: ``requeue``,
         ``cancel``, ``suspend`` or ``off``; seconds from a start before which jobs are not preempted
+    requeue
+        whether preempted jobs can be requeued (``JobRequeue``); else they are cancelled
     preempt_youngest_first, preempt_strict_order, preempt_reorder_count
         of ``PreemptParameters``: how the jobs that are preempted are chosen
     complete_wait, kill_wait, over_time_limit
@@ -133,13 +143,18 @@ class SlurmConf(Fields):
     bf_max_job_array_resv: int = 20
     least_loaded: bool = False
     memory: bool = False
+    allocates: str = "core"
+    dist_block: bool = False
     def_mem_per_cpu: float = 0.0
     def_mem_per_node: float = 0.0
+    max_mem_per_cpu: float = 0.0
+    max_mem_per_node: float = 0.0
     tree: bool = False
     max_switch_wait: float = 300.0
     preempt: str = ""
     preempt_mode: str = "off"
     preempt_exempt_time: float = 0.0
+    requeue: bool = True
     preempt_youngest_first: bool = False
     preempt_strict_order: bool = False
     preempt_reorder_count: int = 1
@@ -171,13 +186,15 @@ class SlurmConf(Fields):
             a value is not one that Slurm accepts, or negative
         """
         given: dict[str, Any] = {}
-        unread: list[str] = []
         named = {name.lower(): (name, _bare(value)) for name, value in conf.items()}
         for key, (field, read) in _CONF.items():
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
         chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
-        given |= {field: True for field, word in (("least_loaded", "LLN"), ("memory", "MEMORY")) if word in chosen}
+        if not chosen and "select/cons" in named.get("selecttype", ("", ""))[1]:
+            chosen = "CR_CORE_MEMORY"  # what slurmctld takes then
+        given |= {field: True for field, word in _CHOSEN.items() if word in chosen}
+        given["allocates"] = "socket" if "CR_SOCKET" in chosen else "cpu" if "CR_CPU" in chosen else "core"
         enforced = {*named.get("accountingstorageenforce", ("", ""))[1].lower().split(",")}
         given |= {"safe_limits": True} if enforced & {"safe", "all"} else {}
         parameters = named.get("schedulerparameters", ("", ""))[1]
@@ -185,19 +202,14 @@ class SlurmConf(Fields):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
             if value == "-1" and name in ("bf_interval", "sched_interval"):
-                unread += ["SchedulerParameters sched_interval=-1"] if name == "sched_interval" else []
                 given |= {name: -1.0} if name == "bf_interval" else {}
             elif name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
-            elif name not in _IDLE:
-                unread.append(f"SchedulerParameters {name}{'=' if value else ''}{value}")
-        bare = {key: value for key, (_, value) in named.items()}
-        unread += _unread(bare)
-        if bare.get("accountingstoragetype", _DATABASE) != _DATABASE:
+        if named.get("accountingstoragetype", ("", _DATABASE))[1] != _DATABASE:
             for name in ("weight_age", "weight_fair_share"):  # slurmctld ignores them without its database
                 if given.get(name):
                     given[name] = 0.0
-        return cls(**given, unread=tuple(unread))
+        return cls(**given, unread=tuple(what for what, _ in SHOW_CONFIG.named(conf)))
 
     def changed(self) -> dict[str, Any]:
         """Return the settings that differ from the defaults, but for those that are not modelled.
@@ -231,15 +243,14 @@ class SlurmConf(Fields):
 
 def _bare(text: str) -> str:
     """Return a value without what stands for nothing, and without the units that scontrol prints."""
-    text = text.strip()
-    return "" if text.lower() in ("(null)", "n/a", "none") else text.removesuffix(" sec").strip()
+    return "" if is_unset(text) else text.strip().removesuffix(" sec").strip()
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:
     for part in text.split(","):
         if part.strip():
             name, _, value = part.strip().partition("=")
-            yield name.strip(), value.strip()
+            yield name.strip().lower(), value.strip()
 
 
 def _value(name: str, text: str, read: Any) -> Any:
@@ -371,13 +382,8 @@ _LEAST = dict.fromkeys(("sched_interval", "bf_interval", "bf_resolution", "calc_
 _ENDLESS = {"max_age", "decay_half_life", "calc_period", "preempt_exempt_time", "over_time_limit"}
 """Those that may be ``UNLIMITED``."""
 
-_IDLE = {
-    *("allow_zero_lic", "correspond_after_task_cnt", "disable_job_shrink", "disable_hetjob_steps"),
-    *("enable_hetjob_steps", "enable_user_top", "ignore_prefer_validation", "max_array_tasks", "max_script_size"),
-    *("no_backup_scheduling", "no_env_cache", "nohold_on_prolog_fail", "requeue_setup_env_fail", "salloc_wait_nodes"),
-    *("sbatch_wait_nodes", "spec_cores_first", "step_retry_count", "step_retry_time", "whole_hetjob", "whole_pack"),
-}
-"""Those that change no start: of submissions, steps, failures, backups, and which cores of a node a job has."""
+_CHOSEN = {"least_loaded": "LLN", "memory": "MEMORY", "dist_block": "DIST_BLOCK"}
+"""The settings that a word in SelectTypeParameters switches on."""
 
 _ENFORCED = {"limits", "safe", "all"}
 
@@ -401,6 +407,9 @@ _CONF: dict[str, tuple[str, Any]] = {
     "topologyplugin": ("tree", lambda text: text.removeprefix("topology/") == "tree"),
     "defmempernode": ("def_mem_per_node", _mebibytes),
     "defmempercpu": ("def_mem_per_cpu", _mebibytes),
+    "maxmempernode": ("max_mem_per_node", _mebibytes),
+    "maxmempercpu": ("max_mem_per_cpu", _mebibytes),
+    "jobrequeue": ("requeue", lambda text: text != "0"),
     "preempttype": ("preempt", _preempt_type),
     "preemptmode": ("preempt_mode", preempt_mode_of),
     "preemptexempttime": ("preempt_exempt_time", _minutes),
@@ -410,22 +419,6 @@ _CONF: dict[str, tuple[str, Any]] = {
     "epilog": ("epilog", lambda text: True),
 }
 """The settings of slurm.conf that are modelled."""
-
-
-def _unread(conf: Mapping[str, str]) -> Iterator[str]:
-    """Yield the settings that would change a start and are not modelled."""
-    flags = {flag.strip().upper() for flag in conf.get("priorityflags", "").split(",")}
-    if flags - {"", "FAIR_TREE", "NO_FAIR_TREE", "CALCULATE_RUNNING"}:
-        yield f"PriorityFlags={conf['priorityflags']}"
-    usual = {
-        "TopologyPlugin": ("", "topology/none", "topology/default", "topology/tree"),
-        "PriorityUsageResetPeriod": ("", "none", "NONE"),
-        "SelectType": ("", "select/cons_tres", "select/cons_res"),
-        "SchedulerTimeSlice": ("", "30"),
-    }
-    for name, values in usual.items():
-        if conf.get(name.lower(), "") not in values:
-            yield f"{name}={conf[name.lower()]}"
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -451,6 +444,12 @@ class SlurmPartition(Fields):
         that they still have then
     qos
         the QOS whose limits hold for its jobs; empty: none
+    exclusive, least_loaded
+        whether its jobs get whole nodes (``OverSubscribe=EXCLUSIVE``); whether they get the least loaded ones (``LLN``)
+    min_nodes, max_nodes
+        the least number of nodes that a job gets, and the largest; 0: any number
+    def_mem_per_cpu, def_mem_per_node, max_mem_per_cpu, max_mem_per_node
+        as those of :class:`SlurmConf` (bytes), in place of them; 0: those of the cluster
     """
 
     name: str
@@ -464,6 +463,14 @@ class SlurmPartition(Fields):
     preempt_mode: str | None = None
     grace_time: float = 0.0
     qos: str = ""
+    exclusive: bool = False
+    least_loaded: bool = False
+    min_nodes: int = 0
+    max_nodes: int = 0
+    def_mem_per_cpu: float = 0.0
+    def_mem_per_node: float = 0.0
+    max_mem_per_cpu: float = 0.0
+    max_mem_per_node: float = 0.0
 
     @property
     def text(self) -> str:
@@ -476,12 +483,20 @@ class SlurmPartition(Fields):
         for field in attrs.fields(SlurmPartition)[1:]:
             value = getattr(self, field.name)
             if value != field.default:
-                parts.append("default" if field.name == "default" else f"{field.name}={_short(value)}")
+                parts.append(field.name if value is True else f"{field.name}={number_text(value)}")
         return ":".join(parts)
 
 
-def _short(value: float | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+def number_text(value: float | str) -> str:
+    """Return the shortest text of a number that is read as the same number; texts as they are.
+
+    >>> number_text(60.0), number_text(3000 * 2.0**20), number_text(0.1)
+    ('60', '3145728000', '0.1')
+    """
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:g}"
+    return short if float(short) == value else f"{value:.0f}" if value == int(value) else repr(value)
 
 
 def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
@@ -500,16 +515,18 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
         name, *settings = (each.strip() for each in part.split(":"))
         values: dict[str, Any] = {}
         for each in settings:
-            key, _, value = each.partition("=")
-            if key not in ("nodes", "default", *_PARTITION):
-                raise unknown("key", key, ["nodes", "default", *_PARTITION])
-            values[key] = True if key == "default" else value if key == "nodes" else _value(key, value, _PARTITION[key])
+            key, equals, value = each.partition("=")
+            if key not in _PARTITION:
+                raise unknown("key", key, _PARTITION)
+            values[key] = _value(key, value if equals else "yes", _PARTITION[key])
         if name:
             found.append(SlurmPartition(name=name, **values))
     return tuple(found)
 
 
 _PARTITION = {
+    "nodes": str,
+    "default": _yes,
     "tier": _whole,
     "job_factor": _whole,
     "max_time": float,
@@ -518,4 +535,7 @@ _PARTITION = {
     "preempt_mode": preempt_mode_of,
     "grace_time": float,
     "qos": str,
+    **dict.fromkeys(("exclusive", "least_loaded"), _yes),
+    **dict.fromkeys(("min_nodes", "max_nodes"), _whole),
+    **dict.fromkeys(("def_mem_per_cpu", "def_mem_per_node", "max_mem_per_cpu", "max_mem_per_node"), float),
 }

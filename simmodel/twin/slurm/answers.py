@@ -24,7 +24,7 @@ from simmodel.twin.slurm.records import (
     ReservationRecord,
     Site,
 )
-from simmodel.twin.slurm.values import amounts, count_of, gres, is_none, split_list
+from simmodel.twin.slurm.values import amounts, count_of, cpus_of, gres, is_none, split_list
 
 __all__ = ["FREE", "PARSERS", "Given", "parser_of", "read_answer", "read_document", "records_of"]
 
@@ -228,10 +228,14 @@ def _node(given: Given) -> NodeRecord:
     cpus, usable = given.whole("cpus"), given.whole("effective_cpus")
     if cpus is None:
         raise given.wrong("cpus", "a number")
+    told = {"CPUs": cpus, "Sockets": given.whole("sockets"), "CoresPerSocket": given.whole("cores")}
+    counts = {**told, "ThreadsPerCore": given.whole("threads")}
+    parts = cpus_of({name: str(count) for name, count in counts.items() if count})
     return NodeRecord(
         name=given.name("name"),
         cpus=cpus if usable is None else usable,
-        threads=given.whole("threads") or 1,
+        threads=parts.threads,
+        socket=parts.socket,
         memory=(given.number("real_memory") or 0) * 2.0**20,
         kept_cpus=0 if usable is None else cpus - usable,
         kept_memory=(given.number("specialized_memory") or 0) * 2.0**20,

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from math import prod
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import attrs
 
 from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.node_lists import node_list, node_names
+from simmodel.policies.slurm.keys import (
+    DOWN_NODES,
+    FRONTEND,
+    GRES,
+    NODE,
+    NODE_SET,
+    PARTITION,
+    SLURM_CONF,
+    TOPOLOGY,
+    Keys,
+)
+from simmodel.twin.described import Unsupported
 from simmodel.twin.slurm.records import (
     GresRecord,
     LicenceRecord,
@@ -21,21 +34,28 @@ from simmodel.twin.slurm.records import (
     Site,
     SwitchRecord,
 )
-from simmodel.twin.slurm.scontrol import USUAL
-from simmodel.twin.slurm.values import Gres, amounts, gres, is_none, memory, seconds, split_list, whole
+from simmodel.twin.slurm.values import Gres, amounts, cpus_of, gres, is_none, memory, seconds, split_list, whole
 
-__all__ = ["includes_of", "is_conf", "is_gres", "read_conf", "read_gres"]
+__all__ = ["includes_of", "is_conf", "is_gres", "partition_settings", "read_conf", "read_gres"]
 
 Made = TypeVar("Made")
+Line = dict[str, str]
 _PAIR = re.compile(r'([A-Za-z_][\w.]*)\s*=\s*("[^"]*"|\S*)')
-_KINDS = ("NodeName", "PartitionName", "SwitchName")
-_OTHERS = ("NodeSet", "DownNodes", "FrontendName")
+_KINDS: Mapping[str, Keys] = {
+    "NodeName": NODE,
+    "PartitionName": PARTITION,
+    "SwitchName": TOPOLOGY,
+    "BlockName": TOPOLOGY,
+    "BlockSizes": TOPOLOGY,
+    "NodeSet": NODE_SET,
+    "DownNodes": DOWN_NODES,
+    "FrontendName": FRONTEND,
+}
+"""The keys with which lines about nodes and the like begin, and all keys of such lines."""
 _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 _MOST = 100  # files that are included, one in another
-_CPUS = ("Boards", "Sockets", "SocketsPerBoard", "CoresPerSocket", "ThreadsPerCore")
-
 _OF_CONF = re.compile(
-    r"^\s*(SlurmctldHost|ControlMachine|ClusterName|SwitchName=\S+ (Nodes|Switches)"
+    r"^\s*(SlurmctldHost|ControlMachine|ClusterName|(SwitchName|BlockName)=\S+ (Nodes|Switches)"
     r"|NodeName=\S+ .*\b(CPUs|Boards|Sockets|RealMemory)=)",
     re.MULTILINE,
 )
@@ -89,24 +109,22 @@ def read_conf(text: str, source: str = "slurm.conf", included: Callable[[str], t
     >>> [node.name for node in site.nodes], site.partitions[0].nodes, site.partitions[0].max_time
     (['n1', 'n2'], 'n[1-2]', 3600.0)
     """
-    settings: dict[str, str] = {}
-    records: dict[str, list[dict[str, str]]] = {kind: [] for kind in _KINDS}
-    usual: dict[str, dict[str, str]] = {kind: {} for kind in _KINDS}
+    settings: Line = {}
+    records: dict[str, list[Line]] = {kind: [] for kind in _KINDS}
+    usual: dict[str, Line] = {kind: {} for kind in _KINDS}
     for where, number, line in _all_lines(text, source, included):
         pairs = [(key, value.strip('"')) for key, value in _PAIR.findall(line)]
         if not pairs or _PAIR.sub("", line).strip():
             raise InputError(f"must consist of Name=Value, got {shown(line)}", where, f"line {number}")
         first = next((kind for kind in _KINDS if kind.lower() == pairs[0][0].lower()), None)
-        if pairs[0][0].lower() in (each.lower() for each in _OTHERS):
-            raise InputError(f"{pairs[0][0]} is not read", where, f"line {number}")
+        keys = SLURM_CONF if first is None else _KINDS[first]
+        record = {keys.proper(key): value for key, value in pairs}
         if first is None:
-            settings.update(pairs)
-            continue
-        record = {key.lower(): value for key, value in pairs}
-        if pairs[0][1].upper() == "DEFAULT":
-            usual[first].update(record)
+            settings |= record
+        elif pairs[0][1].upper() == "DEFAULT":
+            usual[first] |= record
         else:
-            records[first].append({**usual[first], **record})
+            records[first].append(usual[first] | record)
     return _site(settings, records, source)
 
 
@@ -121,17 +139,24 @@ def read_gres(text: str, source: str = "gres.conf") -> Site:
     >>> read_gres("NodeName=n[1-2] Name=gpu Type=a100 File=/dev/nvidia[0-3]").gres
     (GresRecord(nodes='n[1-2]', gres=Gres(name='gpu', count=4.0, type='a100')),)
     """
-    found = []
+    found: list[GresRecord] = []
+    unread: list[Unsupported] = []
     for number, line in _lines(text):
-        record = {key.lower(): value.strip('"') for key, value in _PAIR.findall(line)}
+        record = {GRES.proper(key): value.strip('"') for key, value in _PAIR.findall(line)}
         if not record or _PAIR.sub("", line).strip():
             raise InputError(f"must consist of Name=Value, got {shown(line)}", source, f"line {number}")
-        if "name" in record:
-            files = node_names(record.get("file", record.get("multiplefiles", "")).replace("/", "_"))
-            count = whole(record.get("count", "")) if record.get("count") else len(files) or 1
-            each = Gres(record["name"], float(count or 0), record.get("type", ""))
-            found.append(GresRecord(nodes=record.get("nodename", ""), gres=each))
-    return Site(gres=tuple(found) or None, source=source)
+        unread += _unread("gres.conf", record, GRES)
+        if "Name" in record:
+            files = node_names(record.get("File", record.get("MultipleFiles", "")).replace("/", "_"))
+            count = whole(record.get("Count", "")) if record.get("Count") else len(files) or 1
+            each = Gres(record["Name"], float(count or 0), record.get("Type", ""))
+            found.append(GresRecord(nodes=record.get("NodeName", ""), gres=each))
+    return Site(gres=tuple(found) or None, unread=tuple(unread), source=source)
+
+
+def _unread(where: str, record: Line, keys: Keys) -> list[Unsupported]:
+    """Return what a line says that may change starts and is not modelled."""
+    return [Unsupported(where, what, why) for what, why in keys.named(record)]
 
 
 def _all_lines(
@@ -167,13 +192,17 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield begun, held.strip()
 
 
-def _site(settings: dict[str, str], records: Mapping[str, list[dict[str, str]]], source: str) -> Site:
+def _site(settings: Line, records: Mapping[str, list[Line]], source: str) -> Site:
     nodes = _made(records["NodeName"], "NodeName", _nodes, source)
     again = [name for name, times in Counter(node.name for node in nodes).items() if times > 1]
     if again:
         raise InputError(f"must be of one line each, got {node_list(again)} in several", source, "NodeName")
-    everything = node_list(node.name for node in nodes)
-    partitions = _made(records["PartitionName"], "PartitionName", lambda each: [_partition(each, everything)], source)
+    down = {name: _state(line) for line in records["DownNodes"] for name in node_names(line["DownNodes"])}
+    nodes = tuple(attrs.evolve(node, **down.get(node.name, {})) for node in nodes)
+    sets = {line["NodeSet"]: _members_of(line, nodes) for line in records["NodeSet"]}
+    sets["ALL"] = node_list(node.name for node in nodes)
+    partitions = _made(records["PartitionName"], "PartitionName", lambda each: [_partition(each, sets)], source)
+    others = [(kind, line) for kind in _KINDS if kind not in ("NodeName", "PartitionName") for line in records[kind]]
     return Site(
         cluster=settings.get("ClusterName"),
         settings=settings or None,
@@ -181,87 +210,121 @@ def _site(settings: dict[str, str], records: Mapping[str, list[dict[str, str]]],
         partitions=partitions or None,
         licences=_licences(settings.get("Licenses", "")) or None,
         switches=_switches(records["SwitchName"]) or None,
+        unread=tuple(each for kind, line in others for each in _unread(f"{kind} {line[kind]}", line, _KINDS[kind])),
         source=source,
     )
+
+
+def _members_of(line: Line, nodes: Iterable[NodeRecord]) -> str:
+    """Return the list of the nodes of a NodeSet: those that it names, and those with its feature."""
+    everyone = line.get("Nodes", "").upper() == "ALL"
+    featured = [node.name for node in nodes if everyone or line.get("Feature") in node.features]
+    return node_list(dict.fromkeys([*(() if everyone else node_names(line.get("Nodes", ""))), *featured]))
 
 
 def _licences(text: str) -> tuple[LicenceRecord, ...]:
     return tuple(LicenceRecord(name=name, total=int(amount)) for name, amount in amounts(text).items())
 
 
-def _made(
-    records: list[dict[str, str]], kind: str, make: Callable[[dict[str, str]], list[Made]], source: str
-) -> tuple[Made, ...]:
+def _made(records: list[Line], kind: str, make: Callable[[Line], list[Made]], source: str) -> tuple[Made, ...]:
     """Return what lines of a kind describe; an error names the line."""
     found: list[Made] = []
     for record in records:
         try:
             found += make(record)
         except InputError as error:
-            raise InputError(error.message, source, f"{kind}={record[kind.lower()]}") from None
+            raise InputError(error.message, source, f"{kind}={record[kind]}") from None
     return tuple(found)
 
 
-def _nodes(record: dict[str, str]) -> list[NodeRecord]:
-    states = record.get("state", "UNKNOWN").upper()
+def _nodes(record: Line) -> list[NodeRecord]:
+    cpus = cpus_of(record)
+    size, kept = memory(record.get("RealMemory", "1")) or 0.0, memory(record.get("MemSpecLimit", "0")) or 0.0
     return [
         NodeRecord(
             name=name,
-            cpus=_cpus(record),
-            threads=whole(record.get("threadspercore", "1")) or 1,
-            memory=memory(record.get("realmemory", "1")) or 0.0,
-            kept_memory=memory(record.get("memspeclimit", "0")) or 0.0,
-            gres=gres(record.get("gres", "")),
-            states=frozenset(("IDLE",) if states == "UNKNOWN" else states.split("+")),
-            features=tuple(split_list(record.get("feature", record.get("features", "")))),
-            weight=whole(record.get("weight", "1")) or 1,
+            cpus=cpus.total - cpus.kept,
+            threads=cpus.threads,
+            socket=cpus.socket,
+            memory=size,
+            kept_cpus=cpus.kept,
+            kept_memory=kept if kept < size else 0.0,
+            gres=gres(record.get("Gres", "")),
+            features=tuple(split_list(record.get("Feature", record.get("Features", "")))),
+            weight=_number(record, "Weight"),
+            others={
+                name: record[name] for name in record if NODE.why(name, record[name]) or (name == "CPUs" and cpus.odd)
+            },
+            **_state(record),
         )
-        for name in node_names(record["nodename"])
+        for name in node_names(record["NodeName"])
     ]
 
 
-def _cpus(record: dict[str, str]) -> int:
-    given = record.get("cpus") or record.get("procs")
-    if given:
-        count = whole(given)
-        if count is None or count < 1:
-            raise InputError(f"CPUs must be >= 1, got {shown(given)}")
-        return count
-    return prod(whole(record.get(name.lower(), "1")) or 1 for name in _CPUS)
+def _number(record: Line, name: str, usual: str = "1") -> int:
+    found = whole(record.get(name, usual))
+    return 1 if found is None else found
 
 
-_READ = ("partitionname", "nodes", "default", "state", "maxtime", "maxnodes", "prioritytier", "priorityjobfactor")
-_SHARING = ("oversubscribe", "lln", "gracetime", "tresbillingweights")
+def _state(record: Line) -> dict[str, Any]:
+    """Return the state of nodes, and why they have it."""
+    states = record.get("State", "UNKNOWN").upper()
+    words = frozenset(("IDLE",) if states == "UNKNOWN" else states.split("+"))
+    return {"states": words, "reason": record.get("Reason", "")}
 
 
-def _partition(record: dict[str, str], everything: str) -> PartitionRecord:
-    nodes = record.get("nodes", "")
-    limit = record.get("maxtime", "")
-    priority = record.get("priority", "1")
-    return PartitionRecord(
-        name=record["partitionname"],
-        nodes=everything if nodes.upper() == "ALL" else "" if is_none(nodes) else nodes,
-        default=record.get("default", "NO").upper() == "YES",
-        state=record.get("state", "UP").upper(),
-        max_time=_limit(limit),
-        max_nodes=whole(record.get("maxnodes", "UNLIMITED")),
-        tier=whole(record.get("prioritytier", priority)) or 1,
-        job_factor=whole(record.get("priorityjobfactor", priority)) or 1,
-        sharing=record.get("oversubscribe", "NO").upper(),
-        least_loaded=record.get("lln", "NO").upper() == "YES",
-        preempt_mode=record.get("preemptmode"),
-        grace_time=seconds(record.get("gracetime", "0")) or 0.0,
-        billing=record.get("tresbillingweights", ""),
-        others=_others(record),
+_READ = frozenset(
+    (
+        *("PartitionName", "Nodes", "Default", "State", "MaxTime", "MaxNodes", "Priority", "PriorityTier"),
+        *("PriorityJobFactor", "OverSubscribe", "Shared", "Exclusive", "LLN", "GraceTime", "TRESBillingWeights"),
+        "PreemptMode",
     )
+)
+"""The keys of partitions that have fields of their own in a record."""
 
 
-def _others(record: dict[str, str]) -> dict[str, str]:
-    """Return the settings of a partition that are not the usual ones, by Slurm's name."""
-    names = {name.lower(): name for name in USUAL}
-    read = (*_READ, *_SHARING, "priority")
-    rest = {names.get(key, key): value for key, value in record.items() if key not in read}
-    return {name: value for name, value in rest.items() if value not in USUAL.get(name, ()) and not is_none(value)}
+_USUAL = ("UNLIMITED", "INFINITE", "0", "1")
+"""The values of others that change nothing, but for ``DefaultTime``."""
+
+
+def partition_settings(record: Mapping[str, str], keys: Keys = PARTITION) -> dict[str, str]:
+    """Return the further settings of a partition: those that are modelled, and those that may change starts.
+
+    >>> partition_settings({"PartitionName": "b", "Hidden": "YES", "DefaultTime": "60", "ReqResv": "YES", "New": "1"})
+    {'DefaultTime': '60', 'ReqResv': 'YES', 'New': '1'}
+    """
+    kept = {name for names in PARTITION.modelled.values() for name in names.split()} - _READ
+    return {
+        name: value
+        for name, value in record.items()
+        if (name in kept and not is_none(value) and (name == "DefaultTime" or value not in _USUAL))
+        or (name not in _READ - {"Exclusive"} and keys.why(name, value))
+    }
+
+
+def _partition(record: Line, sets: Mapping[str, str]) -> PartitionRecord:
+    nodes = record.get("Nodes", "")
+    parts = () if is_none(nodes) else split_list(nodes.replace(" ", ","))
+    limit = record.get("MaxTime", "")
+    priority = record.get("Priority", "1")
+    exclusive = {"NODE": "EXCLUSIVE"}.get(record.get("Exclusive", "").upper())
+    sharing = exclusive or record.get("OverSubscribe") or record.get("Shared") or "NO"
+    return PartitionRecord(
+        name=record["PartitionName"],
+        nodes=",".join(sets.get("ALL" if part.upper() == "ALL" else part, part) for part in parts),
+        default=record.get("Default", "NO").upper() == "YES",
+        state=record.get("State", "UP").upper(),
+        max_time=_limit(limit),
+        max_nodes=whole(record.get("MaxNodes", "UNLIMITED")),
+        tier=_number(record, "PriorityTier", priority),
+        job_factor=_number(record, "PriorityJobFactor", priority),
+        sharing=sharing.upper(),
+        least_loaded=record.get("LLN", "NO").upper() == "YES",
+        preempt_mode=record.get("PreemptMode"),
+        grace_time=seconds(record.get("GraceTime", "0")) or 0.0,
+        billing=record.get("TRESBillingWeights", ""),
+        others=partition_settings(record),
+    )
 
 
 def _limit(text: str) -> float | None:
@@ -269,15 +332,15 @@ def _limit(text: str) -> float | None:
     return float(text) * 60 if text.isdecimal() else seconds(text)
 
 
-def _switches(records: list[dict[str, str]]) -> tuple[SwitchRecord, ...]:
+def _switches(records: list[Line]) -> tuple[SwitchRecord, ...]:
     """Return the switches, each with all nodes below it, and its level."""
-    named = {record["switchname"]: record for record in records}
+    named = {record["SwitchName"]: record for record in records}
 
     def below(name: str, depth: int = 0) -> tuple[int, list[str]]:
         record = named.get(name, {})
-        if "nodes" in record or depth > len(named):
-            return 0, list(node_names(record.get("nodes", "")))
-        found = [below(each, depth + 1) for each in node_names(record.get("switches", ""))]
+        if "Nodes" in record or depth > len(named):
+            return 0, list(node_names(record.get("Nodes", "")))
+        found = [below(each, depth + 1) for each in node_names(record.get("Switches", ""))]
         return 1 + max([level for level, _ in found], default=0), [node for _, nodes in found for node in nodes]
 
     expanded = {name: below(name) for name in named}

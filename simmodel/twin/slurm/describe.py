@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ from simmodel.platform.cluster import ClusterSpec, ConsumableSpec, PartitionSpec
 from simmodel.platform.node_lists import node_list
 from simmodel.platform.options import ClusterOptions
 from simmodel.platform.overlaps import check_overlaps
-from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
+from simmodel.twin.described import STATE_OF_NOW, Described, Notes, saved_answers
 from simmodel.twin.mirror.node_states import nodes_out
 from simmodel.twin.slurm.answers import read_answer
 from simmodel.twin.slurm.commands import SlurmCommands
@@ -27,10 +27,11 @@ from simmodel.twin.slurm.partitions import (
     partition_of,
     qos_queues,
     queues_of,
+    state_of,
     switches_of,
     with_gres,
 )
-from simmodel.twin.slurm.policies import policy_of, slurm_of
+from simmodel.twin.slurm.policies import note_settings, policy_of, slurm_of
 from simmodel.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel.twin.slurm.rest import SlurmRest
 from simmodel.twin.slurm.scontrol import read_scontrol
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from simmodel.policies.slurm.reservations import SlurmReservation
 
 __all__ = [
+    "OF_ASSOCIATIONS",
     "describe_slurm",
     "described",
     "kept_of",
@@ -61,6 +63,9 @@ _FLAGS = {
     "OVERLAP": "",
 }
 
+
+OF_ASSOCIATIONS = "limits of associations"
+"""What is not told without the dump of sacctmgr."""
 
 _KEPT = ("FLEX", "IGNORE_JOBS")
 _STAYS = "NO_HOLD_JOBS_AFTER"
@@ -202,7 +207,9 @@ def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> It
                 yield from _included(_text(read_bytes(path)[0]), str(path), seen)
 
 
-def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None, keeps: bool = False) -> Described:
+def described(
+    site: Site, *, origin: float = 0.0, own_loops: bool | None = None, ran: Collection[str] | None = None
+) -> Described:
     """Return the platform of a site.
 
     Partitions that share nodes become one partition, with a queue for each. Nodes of one kind are one spec, those of
@@ -215,8 +222,10 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None,
     own_loops
         whether the policy is ``slurm``, for which partitions have their own nodes; default: as of
         :func:`describe_slurm`
-    keeps
-        whether policy ``slurm`` keeps the reservations that the platform does not express, for jobs that name them
+    ran
+        of a site whose accounting is read: the nodes on which jobs ran. Then nodes that are out of service and on which
+        none did are left out, and policy ``slurm`` keeps the reservations that the platform does not express, for jobs
+        that name them. Default: the state of nodes is what a source tells
 
     Raises
     ------
@@ -233,36 +242,68 @@ def described(site: Site, *, origin: float = 0.0, own_loops: bool | None = None,
             raise InputError(f"no {name}: give 'scontrol show {name[:-1]}' or an answer with them", site.source or None)
     own = _loops_told(site.settings) if own_loops is None else own_loops
     notes = Notes()
+    heeded = Notes() if own else notes
+    for each in site.unread:
+        notes.add(each.where, each.what, each.why)
     site = with_gres(site, notes)
+    site = _there(site, ran, notes)
     groups = groups_of(site, notes, by_weight=not own)
     if not groups:
-        raise InputError("no partition has known nodes", site.source or None)
-    switches = switches_of(site, notes)
-    partitions = tuple(partition_of(group, site, switches, notes) for group in groups)
-    queues = tuple(queue for group in groups for queue in queues_of(group, site, Notes() if own else notes))
+        told = "; ".join(f"{each.where} {each.what}" for each in notes if each.why.startswith("left out"))
+        raise InputError(f"no partition has known nodes: {told}", site.source or None)
+    switches = switches_of(site, notes, heeded)
+    partitions = tuple(partition_of(group, site, switches, notes, heeded) for group in groups)
+    queues = tuple(queue for group in groups for queue in queues_of(group, site, heeded))
     nodes = {node.name: node for group in groups for node in group.nodes}
-    note_nodes(nodes.values(), site.settings, notes)
+    note_nodes([*nodes.values()], site.settings, notes, heeded, STATE_OF_NOW if ran is None else _RAN)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
-    site, kept = kept_of(site, nodes, origin, notes) if own and keeps else (site, ())
+    site, kept = kept_of(site, nodes, origin, notes) if own and ran is not None else (site, ())
     spec = ClusterSpec(
         name=site.cluster or "slurm",
         partitions=partitions,
         queues=queues + qos_queues(site, queues, notes),
         consumables=licences_of(site, notes),
-        reservations=reservations_of(site, partitions, place_of, nodes, origin, notes),
+        reservations=reservations_of(site, partitions, place_of, nodes, origin, notes, heeded),
         default_partition=_default(groups, notes),
         source=f"Slurm {site.version or ''}".rstrip(),
     )
-    options = _options(site, notes)
+    options = _options(site, notes, heeded)
     policy = slurm_of(site, notes, kept) if own else policy_of(site.settings, notes)
+    note_settings(site, notes, own=own)
     return Described(
         spec=spec,
         policy=policy,
         nearest=policy_of(site.settings, Notes()) if own else "",
         options=options,
-        unsupported=tuple(each for each in notes if not (own and _heeded(each))),
+        unsupported=tuple(notes),
         **nodes_out((name, node.service) for name, node in nodes.items())._asdict(),
     )
+
+
+_RAN = "in use here: since when or until when it is out of service is not told"
+
+
+def _there(site: Site, ran: Collection[str] | None, notes: Notes) -> Site:
+    """Return a site without nodes for future use, and without those that are out of service all the time."""
+    nodes = site.nodes or ()
+    future = {node.name for node in nodes if "FUTURE" in node.states}
+    idle = [
+        node
+        for node in nodes
+        if ran is not None and node.name not in {*future, *ran} and node.service != "up" and "CLOUD" not in node.states
+    ]
+    if len(idle) + len(future) == len(nodes):
+        idle = []
+    why = "left out: no job of the accounting ran there, and until when it is not told"
+    notes.add_of_nodes((node.name, state_of(node), why) for node in idle)
+    out = future | {node.name for node in idle}
+    if not out:
+        return site
+    parts = [
+        attrs.evolve(part, nodes=node_list(name for name in nodes_of(part.nodes) if name not in out))
+        for part in site.partitions or ()
+    ]
+    return attrs.evolve(site, nodes=tuple(node for node in nodes if node.name not in out), partitions=tuple(parts))
 
 
 def _loops_told(settings: Mapping[str, str] | None) -> bool:
@@ -271,22 +312,6 @@ def _loops_told(settings: Mapping[str, str] | None) -> bool:
         return False
     named = {name.lower(): value for name, value in settings.items()}
     return named.get("priorityweightfairshare", "0") in ("", "0", "(null)")
-
-
-def _heeded(note: Unsupported) -> bool:
-    """Whether policy slurm heeds a property that the platform does not express."""
-    heeded = (
-        "DefaultTime=",
-        "SelectTypeParameters=",
-        "Features=",
-        "Gres=gpu",
-        "switches ",
-        "PreemptMode=",
-        "GraceTime=",
-        "Flags=MAINT",
-        "QoS=",
-    )
-    return note.what.startswith(heeded) or (note.where.startswith("partition ") and note.what.startswith("Nodes="))
 
 
 def _default(groups: Sequence[Group], notes: Notes) -> str | None:
@@ -299,8 +324,8 @@ def _default(groups: Sequence[Group], notes: Notes) -> str | None:
     return None
 
 
-def _options(site: Site, notes: Notes) -> ClusterOptions:
-    """Return the options that limits amount to."""
+def _options(site: Site, notes: Notes, heeded: Notes) -> ClusterOptions:
+    """Return the options that limits amount to; note limits that files of accounts tell."""
     settings = site.settings or {}
     over = settings.get("OverTimeLimit", "0 min")
     if over == "UNLIMITED":
@@ -309,11 +334,15 @@ def _options(site: Site, notes: Notes) -> ClusterOptions:
         notes.add("jobs", f"OverTimeLimit={over}", "jobs are stopped at their limit")
     limited = any(part.max_time is not None or part.max_nodes is not None for part in site.partitions or ())
     if limited and settings.get("EnforcePartLimits", "").upper() == "NO":
-        notes.add(
+        heeded.add(
             "jobs", "EnforcePartLimits=NO", "jobs beyond a limit of their partition are refused, and wait in Slurm"
         )
-    if "limits" in settings.get("AccountingStorageEnforce", ""):
-        notes.add("jobs", "limits of associations", "not told")
+    if {"limits", "safe", "all"} & {*settings.get("AccountingStorageEnforce", "").lower().split(",")}:
+        notes.add("jobs", OF_ASSOCIATIONS, "not told: give 'sacctmgr dump'")
+        for part in site.partitions or ():
+            if "QoS" in part.others:
+                why = "its limits are not told: give 'sacctmgr --parsable2 show qos'"
+                notes.add(f"partition {part.name}", f"QoS={part.others['QoS']}", why)
     return ClusterOptions()
 
 
@@ -395,6 +424,7 @@ def reservations_of(
     nodes: Mapping[str, NodeRecord],
     origin: float,
     notes: Notes,
+    heeded: Notes,
 ) -> tuple[ReservationSpec, ...]:
     """Return the reservations of a site, one for each partition on whose nodes they are.
 
@@ -404,6 +434,8 @@ def reservations_of(
         the partition of each node
     origin
         the instant (s since 1970) that is 0 in simulations
+    notes, heeded
+        of what nobody heeds, and of what policy ``slurm`` does
     """
     found: dict[str, list[ReservationSpec]] = {}
     taken = {part.name for part in partitions}
@@ -413,7 +445,7 @@ def reservations_of(
             notes.add(where, f"until {given.end:.0f}", "left out: it is over")
             continue
         places = _places(given, place_of, where, notes)
-        _note(given, places, nodes, where, notes)
+        _note(given, places, nodes, where, notes, heeded)
         for place, names in places.items():
             name = given.name if given.name not in taken else f"{given.name}@{place}"
             if name != given.name:
@@ -460,10 +492,11 @@ def _note(
     nodes: Mapping[str, NodeRecord],
     where: str,
     notes: Notes,
+    heeded: Notes,
 ) -> None:
     for flag in given.flags:
         if flag not in _CHOICE and not flag.startswith("ADD_"):
-            notes.add(where, f"Flags={flag}", _FLAGS.get(flag) or "not modelled")
+            (heeded if flag == "MAINT" else notes).add(where, f"Flags={flag}", _FLAGS.get(flag) or "not modelled")
     for name, text in given.others.items():
         if name != "PartitionName":
             notes.add(where, f"{name}={text}", "not modelled")

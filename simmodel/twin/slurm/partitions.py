@@ -10,6 +10,7 @@ import attrs
 from simmodel.foundation.display import counted
 from simmodel.platform.cluster import PartitionSpec, QueueSpec
 from simmodel.platform.node_lists import node_list
+from simmodel.policies.slurm.keys import SHOW_NODE, SHOW_PARTITION
 from simmodel.twin.described import STATE_OF_NOW, NodeKind, Notes, node_specs
 from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, QosRecord, Site, SwitchRecord
 from simmodel.twin.slurm.values import Gres, count_of, nodes_of
@@ -22,6 +23,7 @@ __all__ = [
     "partition_of",
     "qos_queues",
     "queues_of",
+    "state_of",
     "switches_of",
     "with_gres",
 ]
@@ -127,6 +129,9 @@ def _inferred(
 ) -> dict[str, NodeRecord]:
     """Return the nodes without a record, all alike, if the resources of their partition determine theirs."""
     where = f"nodes {node_list(missing)}"
+    if not part.resources:
+        notes.add(where, f"in partition {part.name}", "left out: no NodeName or NodeSet line tells of them")
+        return {}
     known = list(told)
     cpus = (count_of(part.resources, "cpu") or 0) - sum(node.cpus for node in known)
     memory = part.resources.get("mem", 0.0) - sum(node.memory for node in known)
@@ -146,26 +151,54 @@ def kind_of(node: NodeRecord, switch: str | None = None) -> NodeKind:
     return NodeKind(node.cpus, gpus, node.memory - node.kept_memory, switch)
 
 
-def note_nodes(nodes: Iterable[NodeRecord], settings: Mapping[str, str] | None, notes: Notes) -> None:
-    """Note properties that node specs leave out: types of GPUs, other generic resources, features, threads, states."""
+def note_nodes(
+    nodes: Sequence[NodeRecord],
+    settings: Mapping[str, str] | None,
+    notes: Notes,
+    heeded: Notes,
+    state: str = STATE_OF_NOW,
+) -> None:
+    """Note properties that node specs leave out.
+
+    Parameters
+    ----------
+    notes, heeded
+        of what nobody heeds; and of what policy ``slurm`` does: features, types of GPUs, threads
+    state
+        why the states of nodes are noted
+    """
     chosen = (settings or {}).get("SelectTypeParameters", "").upper()
-    notes.add_of_nodes((node.name, what, why) for node in nodes for what, why in _left_out(node, "CPU" in chosen))
+    notes.add_of_nodes((node.name, what, why) for node in nodes for what, why in _left_out(node, state))
+    heeded.add_of_nodes((node.name, what, why) for node in nodes for what, why in _of_policy(node, "CPU" in chosen))
     if settings is not None and "MEMORY" not in chosen:
-        notes.add(
+        heeded.add(
             "nodes", f"SelectTypeParameters={chosen or '(null)'}", "does not allocate memory: requests should have none"
         )
 
 
-def _left_out(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
-    """Yield properties that a node spec omits, each with its effect; ``threads``: jobs get single threads of a core."""
+def state_of(node: NodeRecord) -> str:
+    """Return the state of a node, with the reason that an administrator gave."""
+    return f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": ")
+
+
+def _left_out(node: NodeRecord, state: str) -> Iterator[tuple[str, str]]:
+    """Yield properties that neither a node spec nor a policy heeds, each with its effect."""
     if node.service != "up":
-        yield f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": "), STATE_OF_NOW
-    if any(each.type for each in node.gres if each.name == "gpu"):
-        gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
-        yield f"Gres={gpus}", "GPUs are counted together, whatever their type"
+        yield state_of(node), state
+    if "CLOUD" in node.states:
+        yield "State=CLOUD", SHOW_NODE.why("SuspendTime", "0") or ""
     for each in node.gres:
         if each.name != "gpu":
             yield f"Gres={each.name}:{each.count:g}", "not modelled"
+    for name, text in node.others.items():
+        yield f"{name}={text}", SHOW_NODE.why(name, text) or "slurmctld takes the number of its threads"
+
+
+def _of_policy(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
+    """Yield properties that policy slurm heeds, each with its effect; ``threads``: jobs get threads of a core."""
+    if any(each.type for each in node.gres if each.name == "gpu"):
+        gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
+        yield f"Gres={gpus}", "GPUs are counted together, whatever their type"
     if node.features:
         yield f"Features={','.join(node.features)}", "jobs cannot ask for them here"
     if node.threads > 1 and not threads:
@@ -177,24 +210,30 @@ TIER = 2.0**32
 """The priority that each tier adds to a job: above any priority of Slurm, so that tiers come first."""
 
 
-def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: Notes) -> PartitionSpec:
-    """Return the partition of a group; a single one has its limits, of several each has a queue with them."""
+def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: Notes, heeded: Notes) -> PartitionSpec:
+    """Return the partition of a group; a single one has its limits, of several each has a queue with them.
+
+    Parameters
+    ----------
+    notes, heeded
+        of what nobody heeds, and of what policy ``slurm`` does
+    """
     alone = group.partitions[0] if len(group.partitions) == 1 else None
     settings = site.settings or {}
     whole = [part for part in group.partitions if part.sharing == "EXCLUSIVE"]
     exclusive = settings.get("SelectType") == "select/linear" or len(whole) == len(group.partitions)
     for part in () if exclusive else whole:
-        notes.add(
+        heeded.add(
             f"partition {part.name}", "OverSubscribe=EXCLUSIVE", "its jobs share nodes: it shares them with others"
         )
     for part in group.partitions:
-        _note(part, notes)
+        _note(part, notes, heeded)
     return PartitionSpec(
         name=group.name,
         nodes=node_specs(((node.name, kind_of(node, switches.get(node.name))) for node in group.nodes), notes),
         placement=_placement(group, settings, switches),
         exclusive=exclusive,
-        **(_limits(group, alone, _lowest(site), notes) if alone is not None else {}),
+        **(_limits(group, alone, _lowest(site), heeded) if alone is not None else {}),
     )
 
 
@@ -250,19 +289,19 @@ _WHY = {
 }
 
 
-def _note(part: PartitionRecord, notes: Notes) -> None:
+def _note(part: PartitionRecord, notes: Notes, heeded: Notes) -> None:
     """Note the settings of a partition that are left out."""
-    where = f"partition {part.name}"
-    if part.state != "UP":
-        notes.add(where, f"State={part.state}", "jobs start there")
-    if part.sharing not in ("NO", "EXCLUSIVE"):
-        notes.add(where, f"OverSubscribe={part.sharing}", "jobs do not share CPUs")
-    for name, text in part.others.items():
-        notes.add(where, f"{name}={text}", _WHY.get(name, "not modelled"))
+    told = {"State": part.state, "OverSubscribe": part.sharing, "PreemptMode": part.preempt_mode or "", **part.others}
+    for name, text in told.items():
+        why = SHOW_PARTITION.why(name, text)
+        if why is not None:
+            notes.add(f"partition {part.name}", f"{name}={text}", why)
+        elif name in part.others:
+            heeded.add(f"partition {part.name}", f"{name}={text}", _WHY.get(name, "not modelled"))
 
 
-def switches_of(site: Site, notes: Notes) -> dict[str, str]:
-    """Return the switch of each node; switches above these are noted."""
+def switches_of(site: Site, notes: Notes, heeded: Notes) -> dict[str, str]:
+    """Return the switch of each node; switches above these, which policy ``slurm`` heeds, are noted."""
     found = {}
     above: list[SwitchRecord] = []
     for switch in site.switches or ():
@@ -271,7 +310,9 @@ def switches_of(site: Site, notes: Notes) -> dict[str, str]:
         else:
             found.update(dict.fromkeys(nodes_of(switch.nodes), switch.name))
     if above:
-        notes.add("topology", f"switches {', '.join(each.name for each in above)}", "only the lowest level is modelled")
+        heeded.add(
+            "topology", f"switches {', '.join(each.name for each in above)}", "only the lowest level is modelled"
+        )
     plugin = (site.settings or {}).get("TopologyPlugin", "topology/none")
     if not found and plugin in ("topology/tree", "topology/block"):
         notes.add("topology", f"TopologyPlugin={plugin}", "not told: give 'scontrol show topology'")

@@ -5,21 +5,25 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import attrs
+
 from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import node_list
+from simmodel.policies.slurm.keys import SHOW_CONFIG
 from simmodel.twin.described import Notes
 from simmodel.twin.slurm.records import PartitionRecord, Site
-from simmodel.twin.slurm.values import amount, is_none, nodes_of, seconds, split_list
+from simmodel.twin.slurm.values import amount, is_none, memory, nodes_of, seconds, split_list, whole
 
 if TYPE_CHECKING:
     from simmodel.policies.slurm.layout import SlurmNodes, SlurmSwitch
     from simmodel.policies.slurm.reservations import SlurmReservation
-    from simmodel.policies.slurm.settings import SlurmConf
+    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
-__all__ = ["policy_of", "slurm_of"]
+__all__ = ["note_settings", "policy_of", "slurm_of"]
 
 _WEIGHTS = {
     "PriorityWeightAssoc": "the factor of the association",
@@ -29,17 +33,8 @@ _WEIGHTS = {
     "PriorityWeightNice": "the nice value",
 }
 _WHERE = "scheduler"
-_LASTING = "cycles are not interrupted here, however long they take"
-_LONG_CYCLES = {
-    "bf_max_time": "cuts no cycle here, unless the policy is given how long a test takes: test=0.0003",
-    "bf_continue": _LASTING,
-    "bf_yield_interval": _LASTING,
-    "bf_yield_sleep": _LASTING,
-    "max_rpc_cnt": "no other requests are served here",
-    "max_sched_time": "the main loop takes no time here",
-    "sched_min_interval": "the main loop runs at turns of a second here",
-    "build_queue_timeout": "queues are built at once here",
-}
+_ORDERED = frozenset(("multifactor", "weight_age", "weight_size", "weight_fair_share", "max_age", "decay_half_life"))
+"""The fields of settings that other policies than ``slurm`` have, too."""
 
 
 def policy_of(settings: Mapping[str, str] | None, notes: Notes) -> str:
@@ -89,52 +84,119 @@ def slurm_of(site: Site, notes: Notes, reservations: Sequence[SlurmReservation] 
     'slurm(bf_interval=10, partitions=(low:nodes=n[1-8]:default))'
     """
     from simmodel.policies.slurm.policy import Slurm
-    from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 
     if site.settings is None:
         notes.add(_WHERE, "not told", "its parameters have their default values; give slurm.conf")
-    try:
-        settings = SlurmConf.of(site.settings or {})
-    except InputError as error:
-        raise InputError(error.message, site.source, error.place) from None
-    for each in settings.unread:
-        name = each.removeprefix("SchedulerParameters ").partition("=")[0]
-        notes.add(_WHERE, each, _LONG_CYCLES.get(name, "may change starts: policy slurm leaves it out"))
+    settings = _settings(site)
     if 0 < settings.bf_max_time < settings.bf_interval:
-        notes.add(_WHERE, f"SchedulerParameters bf_max_time={settings.bf_max_time:g}", _LONG_CYCLES["bf_max_time"])
-    partitions = tuple(
-        SlurmPartition(
-            name=each.name,
-            nodes=each.nodes,
-            tier=each.tier,
-            job_factor=each.job_factor,
-            max_time=each.max_time,
-            default_time=_default_time(each),
-            default=bool(each.default),
-            billing=each.billing if settings.weight_fair_share or settings.enforce_limits else "",
-            preempt_mode=_preempt_mode(each, settings),
-            grace_time=each.grace_time if settings.preempt else 0.0,
-            qos=each.others.get("QoS", "") if settings.enforce_limits else "",
+        why = "cuts no cycle here, unless the policy is given how long a test takes: test=0.0003"
+        notes.add(_WHERE, f"SchedulerParameters bf_max_time={settings.bf_max_time:g}", why)
+    partitions = tuple(_partition(each, settings, site.source) for each in site.partitions or ())
+    nodes = _nodes(site, sockets=settings.allocates == "socket")
+    return Slurm(settings, partitions, nodes=nodes, switches=_switches(site), reservations=reservations).text
+
+
+def _settings(site: Site) -> SlurmConf:
+    """Return the settings of a site; an error names its files."""
+    from simmodel.policies.slurm.settings import SlurmConf
+
+    try:
+        return SlurmConf.of(site.settings or {})
+    except InputError as error:
+        raise InputError(error.message, site.source or None, error.place) from None
+
+
+def _partition(given: PartitionRecord, settings: SlurmConf, source: str) -> SlurmPartition:
+    """Return a partition as the policy has it, with what matters under these settings."""
+    from simmodel.policies.slurm.settings import SlurmPartition
+
+    try:
+        least = whole(given.others.get("MinNodes", "")) or 0
+        return SlurmPartition(
+            name=given.name,
+            nodes=given.nodes,
+            tier=given.tier,
+            job_factor=given.job_factor,
+            max_time=given.max_time,
+            default_time=_default_time(given),
+            default=bool(given.default),
+            billing=given.billing if settings.weight_fair_share or settings.enforce_limits else "",
+            preempt_mode=_preempt_mode(given, settings),
+            grace_time=given.grace_time if settings.preempt else 0.0,
+            qos=given.others.get("QoS", "") if settings.enforce_limits else "",
+            exclusive=given.sharing == "EXCLUSIVE",
+            least_loaded=given.least_loaded and not settings.least_loaded,
+            min_nodes=least if least > 1 else 0,
+            max_nodes=given.max_nodes if given.max_nodes and given.max_nodes < len(nodes_of(given.nodes)) else 0,
+            **(_memory(given) if settings.memory else {}),
         )
-        for each in site.partitions or ()
-    )
-    return Slurm(settings, partitions, nodes=_nodes(site), switches=_switches(site), reservations=reservations).text
+    except InputError as error:
+        raise InputError(error.message, source or None, error.place or f"partition {given.name}") from None
 
 
-def _nodes(site: Site) -> tuple[SlurmNodes, ...]:
-    """Return the nodes that differ from others by weight, features or the types of their GPUs."""
+_MEMORIES = {
+    "def_mem_per_cpu": "DefMemPerCPU",
+    "def_mem_per_node": "DefMemPerNode",
+    "max_mem_per_cpu": "MaxMemPerCPU",
+    "max_mem_per_node": "MaxMemPerNode",
+}
+"""The settings of partitions about memory, by the fields of the policy."""
+
+
+def _memory(partition: PartitionRecord) -> dict[str, float]:
+    """Return what a partition says of memory (bytes)."""
+    return {field: memory(partition.others.get(name, "")) or 0.0 for field, name in _MEMORIES.items()}
+
+
+def note_settings(site: Site, notes: Notes, *, own: bool) -> None:
+    """Note the settings that may change starts and are not modelled, and those that only policy ``slurm`` models.
+
+    Parameters
+    ----------
+    own
+        whether that is the policy
+    """
+    settings = site.settings or {}
+    threads = any(node.threads > 1 for node in site.nodes or ())
+    for what, why in SHOW_CONFIG.named(settings):
+        if what.startswith("SuspendTime=") and (names := _switched_off(site)):
+            notes.add(f"nodes {node_list(names)}", f"{what}, ResumeTimeout={settings.get('ResumeTimeout', '60')}", why)
+        elif (own or not what.startswith(_NOTED)) and (threads or "CR_ONE_TASK_PER_CORE" not in what):
+            notes.add(_WHERE, what, why)
+    if not own and settings:
+        found = {name: value for name, value in _settings(site).changed().items() if name not in _ORDERED}
+        if found:
+            notes.add(
+                _WHERE, ", ".join(f"{name}={value}" for name, value in found.items()), "policy slurm alone has it"
+            )
+
+
+_NOTED = ("SchedulerParameters", "SchedulerType", "PriorityFlags", "PriorityType", "PriorityUsageResetPeriod")
+"""The settings that policies other than ``slurm`` name themselves."""
+
+
+def _switched_off(site: Site) -> list[str]:
+    """Return the nodes that power saving switches off while they are idle."""
+    settings = site.settings or {}
+    kept = {re.sub(r":\d+$", "", name) for name in nodes_of(settings.get("SuspendExcNodes", ""))}
+    spared = {*split_list(_told(settings, "SuspendExcParts"))}
+    kept |= {name for part in site.partitions or () if part.name in spared for name in nodes_of(part.nodes)}
+    return [node.name for node in site.nodes or () if node.name not in kept]
+
+
+def _nodes(site: Site, *, sockets: bool) -> tuple[SlurmNodes, ...]:
+    """Return the nodes that differ from others by weight, features, types of their GPUs, or CPUs that go together."""
     from simmodel.policies.slurm.layout import SlurmNodes
 
-    kinds: dict[tuple[int, tuple[str, ...], tuple[str, ...]], list[str]] = {}
+    kinds: dict[SlurmNodes, list[str]] = {}
     for node in site.nodes or ():
-        types = tuple(dict.fromkeys(each.type for each in node.gres if each.name == "gpu" and each.type))
-        kinds.setdefault((node.weight, node.features, types), []).append(node.name)
-    found = []
-    for (weight, features, gpus), names in kinds.items():
-        if weight != 1 or features or gpus:
-            lists: dict[str, Any] = {"features": features, "gpus": gpus}
-            found.append(SlurmNodes(names=node_list(names), weight=weight, **lists))
-    return tuple(found)
+        gpus = dict.fromkeys(each.type for each in node.gres if each.name == "gpu" and each.type)
+        lists: dict[str, Any] = {"features": node.features, "gpus": gpus}
+        socket = node.socket if sockets else 1
+        kind = SlurmNodes(names="", weight=node.weight, threads=node.threads, socket=socket, **lists)
+        kinds.setdefault(kind, []).append(node.name)
+    usual = SlurmNodes(names="")
+    return tuple(attrs.evolve(kind, names=node_list(names)) for kind, names in kinds.items() if kind != usual)
 
 
 def _switches(site: Site) -> tuple[SlurmSwitch, ...]:

@@ -11,6 +11,7 @@ import attrs
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
+from simmodel.twin.described import Unsupported
 from simmodel.twin.mirror.node_states import Service
 from simmodel.twin.slurm.values import Gres
 
@@ -56,17 +57,20 @@ class NodeRecord(Fields):
 
     Parameters
     ----------
-    cpus, threads
-        CPUs that jobs can have; threads of a core
+    cpus, threads, socket
+        CPUs that jobs can have; how many a core has, and a socket
     kept_cpus, kept_memory
         CPUs and memory kept for the system; the memory is part of ``memory``
     states
         the words of its state, such as ``IDLE`` and ``DRAIN``
+    others
+        its settings that may change starts and are not modelled, by Slurm's name
     """
 
     name: str
     cpus: int
     threads: int = 1
+    socket: int = 1
     memory: float = 0.0
     kept_cpus: int = 0
     kept_memory: float = 0.0
@@ -76,6 +80,7 @@ class NodeRecord(Fields):
     features: tuple[str, ...] = ()
     weight: int = 1
     reason: str = ""
+    others: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def service(self) -> Service:
@@ -102,7 +107,7 @@ class PartitionRecord(Fields):
     preempt_mode, grace_time, billing
         ``PreemptMode``, if it is told; ``GraceTime`` (s); ``TRESBillingWeights``
     others
-        its further settings that are not the usual ones, by Slurm's name
+        its further settings, by Slurm's name: some that are modelled, and those that may change starts and are not
     """
 
     name: str
@@ -185,6 +190,8 @@ class Site(Fields):
     ----------
     settings
         of ``scontrol show config``, by name
+    unread
+        what its files say of neither nodes nor partitions nor settings, and is not modelled
     source
         where it comes from, for the description
 
@@ -202,6 +209,7 @@ class Site(Fields):
     switches: tuple[SwitchRecord, ...] | None = None
     qos: tuple[QosRecord, ...] | None = None
     gres: tuple[GresRecord, ...] | None = None
+    unread: tuple[Unsupported, ...] = ()
     source: str = ""
 
     def with_(self, other: Site) -> Site:
@@ -215,7 +223,7 @@ class Site(Fields):
         told = {
             name: value
             for name, value in attrs.asdict(other, recurse=False).items()
-            if value is not None and name != "source"
+            if value is not None and name not in ("source", "unread")
         }
         for name, value in told.items():
             if name not in ("cluster", "version") and getattr(self, name) is not None:
@@ -223,4 +231,4 @@ class Site(Fields):
             if name == "cluster" and self.cluster not in (None, value):
                 raise InputError(f"must tell of the cluster {self.cluster!r}, got {value!r}", other.source)
         source = ", ".join(each for each in (self.source, other.source) if each)
-        return attrs.evolve(self, **told, source=source)
+        return attrs.evolve(self, **told, unread=self.unread + other.unread, source=source)

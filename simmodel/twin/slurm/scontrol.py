@@ -13,6 +13,18 @@ from datetime import tzinfo
 from typing import TypeVar
 
 from simmodel.foundation.errors import InputError, clipped
+from simmodel.policies.slurm.keys import (
+    LICENCE,
+    RESERVATION,
+    SHOW_CONFIG,
+    SHOW_NODE,
+    SHOW_PARTITION,
+    SHOW_TOPOLOGY,
+    Keys,
+    is_unset,
+)
+from simmodel.twin.described import Unsupported
+from simmodel.twin.slurm.conf import partition_settings
 from simmodel.twin.slurm.records import (
     LicenceRecord,
     NodeRecord,
@@ -21,40 +33,28 @@ from simmodel.twin.slurm.records import (
     Site,
     SwitchRecord,
 )
-from simmodel.twin.slurm.values import amounts, count_of, gres, instant, is_none, memory, seconds, split_list, whole
+from simmodel.twin.slurm.values import (
+    amounts,
+    count_of,
+    cpus_of,
+    gres,
+    instant,
+    is_none,
+    memory,
+    seconds,
+    split_list,
+    whole,
+)
 
-__all__ = ["USUAL", "read_scontrol"]
+__all__ = ["read_scontrol"]
 
 _T = TypeVar("_T")
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Z][A-Za-z/:&]*)=")
 _SETTING = re.compile(r"^([A-Za-z_]+(?:\[\d+\])?)[ \t]*= ?(.*)$", re.MULTILINE)
 _STAMP = re.compile(r"\s*\[[^\[\]]*@[^\[\]]*\].*", re.DOTALL)
 
-USUAL: Mapping[str, tuple[str, ...]] = {
-    "AllowGroups": ("ALL",),
-    "AllowAccounts": ("ALL",),
-    "DenyAccounts": (),
-    "AllowQos": ("ALL",),
-    "DenyQos": (),
-    "AllocNodes": ("ALL",),
-    "QoS": ("N/A",),
-    "DefaultTime": ("NONE",),
-    "ExclusiveUser": ("NO",),
-    "MaxCPUsPerNode": ("UNLIMITED",),
-    "MaxCPUsPerSocket": ("UNLIMITED",),
-    "MinNodes": ("0", "1"),
-    "RootOnly": ("NO",),
-    "ReqResv": ("NO",),
-    "OverTimeLimit": ("NONE",),
-    "PreemptMode": ("OFF",),
-    "DefMemPerNode": ("UNLIMITED",),
-    "DefMemPerCPU": ("UNLIMITED",),
-    "MaxMemPerNode": ("UNLIMITED",),
-    "MaxMemPerCPU": ("UNLIMITED",),
-    "Alternate": (),
-}
-"""The settings of a partition that change nothing in a simulation, each with the values that it has usually."""
-_OTHER = ("Groups", "Accounts", "Licenses", "Features", "PartitionName", "BurstBuffer")
+_FREE = frozenset(("Reason", "Comment", "Extra"))
+"""The keys of free texts, which may look like other keys."""
 
 
 def read_scontrol(text: str, source: str = "scontrol", local: tzinfo | None = None) -> Site:
@@ -78,21 +78,31 @@ def read_scontrol(text: str, source: str = "scontrol", local: tzinfo | None = No
     """
     text = text.replace("\r\n", "\n")
     found = {
-        "nodes": tuple(_records(text, "NodeName", _node, source)),
-        "partitions": tuple(_records(text, "PartitionName", _partition, source)),
-        "reservations": tuple(_records(text, "ReservationName", lambda each: _reservation(each, local), source)),
-        "licences": tuple(_records(text, "LicenseName", _licence, source)),
-        "switches": tuple(_records(text, "SwitchName", _switch, source)),
+        "nodes": tuple(_records(text, SHOW_NODE, "NodeName", _node, source)),
+        "partitions": tuple(_records(text, SHOW_PARTITION, "PartitionName", _partition, source)),
+        "reservations": tuple(
+            _records(text, RESERVATION, "ReservationName", lambda each: _reservation(each, local), source)
+        ),
+        "licences": tuple(_records(text, LICENCE, "LicenseName", _licence, source)),
+        "switches": tuple(_records(text, SHOW_TOPOLOGY, "SwitchName", _switch, source)),
     }
     settings = _settings(text)
+    others = (LICENCE, "LicenseName"), (SHOW_TOPOLOGY, "SwitchName"), (SHOW_TOPOLOGY, "BlockName")
+    unread = [
+        Unsupported(f"{kind} {record.word(kind)}", f"{key}={value}", known.why(key, value) or "")
+        for known, kind in others
+        for record in _parts(text, known, kind)
+        for key, value in record.unread().items()
+    ]
     nothing = "No reservations in the system", "No licenses configured"
-    if not settings and not any(found.values()) and text.strip() and not text.startswith(nothing):
+    if not settings and not any(found.values()) and not unread and text.strip() and not text.startswith(nothing):
         raise InputError(f"must be what 'scontrol show ...' prints, got {clipped(repr(text.lstrip()[:60]))}", source)
     return Site(
         cluster=settings.get("ClusterName"),
         version=settings.get("SLURM_VERSION"),
         settings=settings or None,
         **{name: each or None for name, each in found.items()},  # type: ignore[arg-type]
+        unread=tuple(unread),
         source=source,
     )
 
@@ -100,14 +110,16 @@ def read_scontrol(text: str, source: str = "scontrol", local: tzinfo | None = No
 def _settings(text: str) -> dict[str, str]:
     if "Configuration data as of" not in text:
         return {}
-    return {name: value.strip() for name, value in _SETTING.findall(text.partition("Configuration data as of")[2])}
+    first = text.partition("Configuration data as of")[2].partition("\n\n")[0]  # others are about steps and daemons
+    return {SHOW_CONFIG.proper(name): value.strip() for name, value in _SETTING.findall(first)}
 
 
 class _Record:
     """The keys of one record and their texts; a required value that is missing, and any that is wrong, is an error."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, known: Keys) -> None:
         self.text = text
+        self.known = known
         self.texts: dict[str, str] = {}
         keys = list(_KEY.finditer(text))
         for match, following in zip(keys, [*keys[1:], None], strict=True):
@@ -131,20 +143,32 @@ class _Record:
         except InputError as error:
             raise InputError(error.message, place=key) from None
 
+    def unread(self) -> dict[str, str]:
+        """Return the keys in front of free texts that may change a start and are not modelled."""
+        free = [key in _FREE for key in self.texts]
+        told = list(self.texts.items())[: free.index(True) if True in free else None]
+        return {key: text for key, text in told if self.known.why(key, text) is not None}
+
     def listed(self, key: str) -> tuple[str, ...]:
         """Return a list of names."""
         word = self.word(key)
         return () if is_none(word) else tuple(dict.fromkeys(split_list(word)))
 
 
-def _records(text: str, kind: str, read: Callable[[_Record], _T], source: str) -> Iterator[_T]:
-    """Yield the records of a kind: from a line that begins with it to the next line that begins with a name."""
-    for match in re.finditer(rf"^{kind}=.*(?:\n(?![A-Za-z]+=).*)*", text, re.MULTILINE):
-        record = _Record(match[0])
+def _records(text: str, known: Keys, kind: str, read: Callable[[_Record], _T], source: str) -> Iterator[_T]:
+    """Yield what the records of a kind tell."""
+    for record in _parts(text, known, kind):
         try:
             yield read(record)
         except InputError as error:
-            raise InputError(error.message, source, f"{kind}={clipped(record.word(kind))}, {error.place}") from None
+            where = ", ".join(filter(None, (f"{kind}={clipped(record.word(kind))}", error.place)))
+            raise InputError(error.message, source, where) from None
+
+
+def _parts(text: str, known: Keys, kind: str) -> Iterator[_Record]:
+    """Yield the records of a kind: from a line that begins with it to the next line that begins with a name."""
+    for match in re.finditer(rf"^{kind}=.*(?:\n(?![A-Za-z]+=).*)*", text, re.MULTILINE):
+        yield _Record(match[0], known)
 
 
 def _int(text: str) -> int:
@@ -156,14 +180,17 @@ def _float(text: str) -> float:
 
 
 def _node(record: _Record) -> NodeRecord:
-    cpus = record.read("CPUTot", _int)
-    usable = record.get("CPUEfctv", whole)
+    total = record.read("CPUTot", _int)
+    told = {key: record.word(key) for key in _CPUS if key in record.texts}
+    cpus = cpus_of({**told, "CPUs": str(total)})
+    usable = record.get("CPUEfctv", whole) if "CPUEfctv" in record.texts else total - cpus.kept
     return NodeRecord(
         name=record.word("NodeName"),
-        cpus=cpus if usable is None else usable,
-        threads=max(record.get("ThreadsPerCore", _int), 1),
+        cpus=total if usable is None else usable,
+        threads=cpus.threads,
+        socket=cpus.socket,
         memory=record.read("RealMemory", _float),
-        kept_cpus=0 if usable is None else cpus - usable,
+        kept_cpus=0 if usable is None else total - usable,
         kept_memory=record.get("MemSpecLimit", _float),
         gres=record.get("Gres", gres),
         states=frozenset(record.read("State", str).upper().replace("*", "").split("+")),
@@ -171,11 +198,14 @@ def _node(record: _Record) -> NodeRecord:
         features=record.listed("AvailableFeatures"),
         weight=record.get("Weight", _int) if "Weight" in record.texts else 1,
         reason=_STAMP.sub("", record.text.partition("Reason=")[2]).strip(),
+        others=record.unread(),
     )
 
 
+_CPUS = ("Sockets", "CoresPerSocket", "ThreadsPerCore", "CoreSpecCount", "CPUSpecList")
+
+
 def _partition(record: _Record) -> PartitionRecord:
-    others = {key: record.texts[key] for key in USUAL if key in record.texts}
     return PartitionRecord(
         name=record.word("PartitionName"),
         nodes="" if is_none(record.word("Nodes")) else record.read("Nodes", str),
@@ -191,12 +221,8 @@ def _partition(record: _Record) -> PartitionRecord:
         preempt_mode=record.word("PreemptMode") or None,
         grace_time=float(record.get("GraceTime", _int)) if "GraceTime" in record.texts else 0.0,
         billing=record.word("TRESBillingWeights"),
-        others={key: text for key, text in others.items() if text not in USUAL[key] and not _vague(text)},
+        others=partition_settings(record.texts, SHOW_PARTITION),
     )
-
-
-def _vague(text: str) -> bool:
-    return text in ("", "(null)", "NONE", "N/A")
 
 
 def _reservation(record: _Record, local: tzinfo | None) -> ReservationRecord:
@@ -213,7 +239,8 @@ def _reservation(record: _Record, local: tzinfo | None) -> ReservationRecord:
         users=record.listed("Users"),
         cpus=count_of(cpus, "cpu"),
         flags=record.listed("Flags"),
-        others={key: record.texts[key] for key in _OTHER if not _vague(record.texts.get(key, ""))},
+        others={key: record.texts[key] for key in ("Accounts", "PartitionName") if not is_unset(record.word(key))}
+        | record.unread(),
     )
 
 

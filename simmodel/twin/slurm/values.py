@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, tzinfo
 from math import inf, isfinite
+from typing import NamedTuple
 
 import attrs
 
@@ -16,10 +17,12 @@ from simmodel.formats import tables
 from simmodel.foundation.errors import InputError, shown
 
 __all__ = [
+    "Cpus",
     "Gres",
     "amount",
     "amounts",
     "count_of",
+    "cpus_of",
     "gres",
     "instant",
     "is_none",
@@ -229,3 +232,59 @@ def count_of(found: Mapping[str, float], name: str) -> int | None:
     """
     value = found.get(name, inf)
     return int(value) if isfinite(value) else None
+
+
+class Cpus(NamedTuple):
+    """The CPUs of a node: all of them, those kept for the system, those of a core and those of a socket.
+
+    ``odd``: they are as many as neither its sockets, its cores nor its threads.
+    """
+
+    total: int
+    kept: int
+    threads: int
+    socket: int
+    odd: bool
+
+
+def cpus_of(record: Mapping[str, str]) -> Cpus:
+    """Return the CPUs of a node by the keys of its line in slurm.conf, as slurmctld counts them.
+
+    Threads of a core are CPUs only if there are more CPUs than cores. ``CPUSpecList`` keeps whole cores, and goes
+    before ``CoreSpecCount``.
+
+    Raises
+    ------
+    InputError
+        a value is not a whole number, or less than 1
+
+    >>> cpus_of({"CPUs": "16", "Sockets": "2", "CoresPerSocket": "4", "ThreadsPerCore": "2", "CoreSpecCount": "2"})
+    Cpus(total=16, kept=4, threads=2, socket=8, odd=False)
+    >>> cpus_of({"CPUs": "8", "Sockets": "2", "CoresPerSocket": "4", "ThreadsPerCore": "2", "CPUSpecList": "0-1,3"})
+    Cpus(total=8, kept=3, threads=1, socket=4, odd=False)
+    """
+    from simmodel.platform.node_lists import node_names
+
+    names = ("Boards", "SocketsPerBoard", "Sockets", "CoresPerSocket", "ThreadsPerCore")
+    boards, on_board, sockets, cores, threads = (_count(record, name) for name in names)
+    given = next((_count(record, name) for name in ("CPUs", "Procs") if name in record), 0)
+    if "SocketsPerBoard" in record or "Sockets" not in record:
+        inferred = given and not given % (cores * threads) and "SocketsPerBoard" not in record
+        sockets = given // (cores * threads) if inferred else boards * on_board
+    counts = sockets, sockets * cores, sockets * cores * threads
+    total = given or counts[-1]
+    of_core = threads if total > sockets * cores else 1
+    kept = whole(record.get("CoreSpecCount", "0")) or 0
+    if record.get("CPUSpecList"):
+        kept = len({(whole(each) or 0) // of_core for each in node_names(f"[{record['CPUSpecList']}]")})
+    elif kept >= sockets * cores:
+        kept = 1
+    return Cpus(total, kept * of_core, of_core, max(total // sockets, 1), total not in counts)
+
+
+def _count(record: Mapping[str, str], name: str) -> int:
+    """Return a number of parts, 1 if it is not told."""
+    count = whole(record.get(name, "1"))
+    if count is None or count < 1:
+        raise InputError(f"{name} must be >= 1, got {shown(record[name])}")
+    return count

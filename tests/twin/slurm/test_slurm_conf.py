@@ -175,7 +175,6 @@ def test_age_counts_nothing_without_the_database() -> None:
     [
         ("ClusterName=c\nNodeName n1", "slurm.conf, line 2: must consist of Name=Value"),
         ("ClusterName=c\nInclude other.conf", "line 2: the file other.conf is not read: give the folder"),
-        ("ClusterName=c\nDownNodes=n1 State=DOWN", "line 2: DownNodes is not read"),
         ("ClusterName=c\nNodeName=n1 CPUs=many", "NodeName=n1: must be a number"),
         ("ClusterName=c\nNodeName=n1 CPUs=-4", "NodeName=n1: CPUs must be >= 1, got '-4'"),
         ("ClusterName=c\nNodeName=n1\nPartitionName=a Nodes=n1 MaxTime=soon", "PartitionName=a: must be a duration"),

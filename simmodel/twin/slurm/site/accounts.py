@@ -16,6 +16,7 @@ import attrs
 from simmodel.formats.tables import csv_rows
 from simmodel.foundation.errors import InputError, shown
 from simmodel.policies.slurm.accounts import Accounts, Association, Limits, Qos
+from simmodel.policies.slurm.keys import DUMP, QOS, Keys
 from simmodel.twin.described import Notes
 from simmodel.twin.slurm.values import amounts, is_none, seconds, split_list, whole
 
@@ -94,40 +95,19 @@ _LIMITS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
 }
 """The limits by the names of sacctmgr, in lower case."""
 
-_IDLE = frozenset(
-    (
-        "adminlevel",
-        "classification",
-        "coordinator",
-        "coordinators",
-        "defaultwckey",
-        "description",
-        "organization",
-        "wckeys",
-        "fairshare",
-        "qos",
-        "defaultqos",
-        "priority",
-        "defaultaccount",
-        "partition",
-    )
-)
-"""What is read beside the limits, or changes no start."""
 
-
-def _limits(values: Mapping[str, str], where: str, notes: Notes, read: Iterable[str]) -> Limits:
+def _limits(values: Mapping[str, str], where: str, notes: Notes, keys: Keys) -> Limits:
     """Return the limits in values by name; what is not expressed is noted."""
     found: dict[str, Any] = {}
+    for what, why in keys.named(values):
+        notes.add(where, what, why)
     for name, text in values.items():
-        key = name.lower()
-        if key in _LIMITS and not is_none(text):
-            field, take = _LIMITS[key]
+        if name.lower() in _LIMITS and not is_none(text):
+            field, take = _LIMITS[name.lower()]
             try:
                 found[field] = take(text)
             except InputError as error:
                 raise InputError(error.message, place=f"{where}, {name}") from None
-        elif key not in read and key not in _LIMITS and not is_none(text):
-            notes.add(where, f"{name}={text}", "not modelled")
     return Limits(**found)
 
 
@@ -188,7 +168,7 @@ def _association(kind: str, name: str, parent: str, text: str, notes: Notes) -> 
         default=kind == "User" and told.get("defaultaccount") == account,
         qos=tuple(each.lstrip("+") for each in split_list(told.get("qos", ""))),
         default_qos=told.get("defaultqos") or None,
-        limits=_limits(values, f"{kind.lower()} {name}", notes, _IDLE),
+        limits=_limits(values, f"{kind.lower()} {name}", notes, DUMP),
     )
 
 
@@ -202,11 +182,6 @@ def _rows(text: str, source: str) -> Iterator[tuple[int, dict[str, str]]]:
         if len(cells) != len(head):
             raise InputError(f"must have {len(head)} fields, got {len(cells)}", source, f"line {number}")
         yield number, dict(zip(head, cells, strict=True))
-
-
-_QOS = frozenset(
-    ("name", "priority", "gracetime", "preempt", "preemptexempttime", "preemptmode", "flags", "usagefactor")
-)
 
 
 def read_qos(text: str, source: str, notes: Notes) -> tuple[Qos, ...]:
@@ -237,7 +212,7 @@ def read_qos(text: str, source: str, notes: Notes) -> tuple[Qos, ...]:
                 grace_time=seconds(told.get("gracetime", "")) or 0.0,
                 usage_factor=float(told.get("usagefactor") or 1.0),
                 flags=tuple(split_list(told.get("flags", ""))),
-                limits=_limits(row, f"QOS {told['name']}", notes, _QOS),
+                limits=_limits(row, f"QOS {told['name']}", notes, QOS),
             )
         except InputError as error:
             raise InputError(error.message, source, f"line {number}") from None

@@ -22,7 +22,7 @@ from simmodel.policies.slurm.policy import Slurm
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
 from simmodel.twin.slurm.conf import is_conf
-from simmodel.twin.slurm.describe import described, told_by, with_includes
+from simmodel.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, with_includes
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.site.accounts import (
     is_dump,
@@ -34,6 +34,7 @@ from simmodel.twin.slurm.site.accounts import (
     read_shares,
 )
 from simmodel.twin.slurm.site.recorded import RecordedJob, recorded_jobs
+from simmodel.twin.slurm.values import nodes_of
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ __all__ = ["SlurmFolder", "read_folder"]
 _SACCT = re.compile(r"[\w|]*\bJobID(Raw)?\b[\w|]*\|", re.IGNORECASE)
 _SHAPE = ("nodes", "cores_per_node", "gpus_per_node")
 _SUBMISSIONS = "job,submitted,seconds,options"
+_CHOICES = {"SelectType", "SelectTypeParameters"}
+_SELECT = (
+    "taken: SelectType=select/cons_tres, which is not told (slurmctld 22.05 takes select/linear, with whole nodes)"
+)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -103,6 +108,7 @@ class SlurmFolder(Fields):
             *([passed_over] if self.passed_over else []),
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
+            *([_SELECT] if self.site.settings and not _CHOICES & self.site.settings.keys() else []),
             f"workload: {self._workload()}",
         ]
         return "\n".join([*lines, *(self.not_expressed() or ["everything is expressed"])])
@@ -258,9 +264,17 @@ class _Files:
         """Return what the files make."""
         log, submitted = self._accounting(timezone)
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
-        found = described(self._site, origin=origin, own_loops=True, keeps=True)
+        lists = {*log["node_list"].tolist()} if log is not None and "node_list" in log else set()
+        ran = {name for text in lists for name in nodes_of(str(text))}
+        found = described(self._site, origin=origin, own_loops=True, ran=ran)
         notes = Notes()
-        for each in found.unsupported:
+        managed = Notes()
+        accounts = self._accounts(log, managed)
+        told = (
+            {f"QoS={each.name}" for each in accounts.qos if "sacctmgr show qos" in self._managed} if accounts else set()
+        )
+        told |= {OF_ASSOCIATIONS} if "sacctmgr dump" in self._managed else set()
+        for each in (each for each in found.unsupported if each.what not in told):
             notes.add(each.where, each.what, each.why)
         memory = "MEMORY" in (self._site.settings or {}).get("SelectTypeParameters", "").upper()
         jobs: list[RecordedJob] = []
@@ -273,10 +287,10 @@ class _Files:
         return SlurmFolder(
             described=found,
             site=self._site,
-            accounts=self._accounts(log, notes),
+            accounts=accounts,
             recorded=tuple(jobs),
             origin=origin,
-            unsupported=tuple(notes),
+            unsupported=(*notes, *managed),
             read=tuple(self._read),
             passed_over=tuple(self._passed),
         )

@@ -14,6 +14,7 @@ import numpy as np
 from simmodel.foundation.display import Cells, Fields, Shown, counted, text_table
 from simmodel.foundation.errors import InputError, Stalled
 from simmodel.metrics.statistics import Interval, paired_difference
+from simmodel.policies.slurm.keys import NODE, PARTITION, SLURM_CONF
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.settings import SlurmConf
 from simmodel.records.observers import progress_bar
@@ -249,6 +250,10 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
         new = [each for each in found.unread if each not in before.unread]
         if new or found == before:
             reason = "policy slurm does not model it" if new else "it changes nothing that policy slurm heeds"
+            lines = [keys.title for keys in (PARTITION, NODE) if name in keys and name not in SLURM_CONF]
+            reason = (
+                f"it is no setting of the cluster: change {lines[0]} lines in a copy of slurm.conf" if lines else reason
+            )
             raise InputError(f"{name}={value}: {reason}", place="--set")
     return found
 
