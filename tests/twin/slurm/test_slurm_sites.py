@@ -302,3 +302,20 @@ def test_changes_of_partitions_and_nodes_are_no_settings(
     kind = "NodeName" if name.startswith("CPUs") else "PartitionName"
     sentence = f"--set: {name}: it is no setting of the cluster: change {kind} lines in a copy of slurm.conf"
     assert sentence in capsys.readouterr().err
+
+
+def test_unknown_keys_of_several_files_are_all_named(tmp_path: Path) -> None:
+    conf = f"{USUAL}OddKey=1\nNodeName=n[1-2] CPUs=4 Gres=gpu:1 OddOfNode=2\nPartitionName=p Nodes=ALL OddOfPart=3\n"
+    gres = "NodeName=n[1-2] Name=gpu File=/dev/nvidia0 OddOfGres=4\n"
+    found = site(tmp_path, conf, gres=gres, topology="SwitchName=s Nodes=n[1-2] OddOfSwitch=5\n")
+    (tmp_path / "partitions.txt").write_text(
+        "PartitionName=p Default=NO MaxTime=UNLIMITED State=UP Nodes=n[1-2] TotalCPUs=8 TotalNodes=2 OddOfReport=6\n"
+    )
+    for each in (found, read_folder(tmp_path)):
+        assert [note for note in notes(each) if "unknown key" in note] == [
+            "SwitchName s: OddOfSwitch=5 (unknown key: may change starts)",
+            "gres.conf: OddOfGres=4 (unknown key: may change starts)",
+            "partition p: OddOfPart=3 (unknown key: may change starts)",
+            "nodes n[1-2]: OddOfNode=2 (unknown key: may change starts)",
+            "scheduler: OddKey=1 (unknown key: may change starts)",
+        ]

@@ -241,9 +241,9 @@ class _Files:
                 self._passed.append(Path(name).name)
                 return
             raise
-        known = [part for part in attrs.asdict(told, recurse=False) if getattr(self._site, part) and part != "source"]
-        told = attrs.evolve(told, **cast(Any, dict.fromkeys(known)))
-        if any(getattr(told, each.name) for each in attrs.fields(Site) if each.name != "source"):
+        parts = [each.name for each in attrs.fields(Site) if each.name not in ("source", "unread")]
+        told = attrs.evolve(told, **cast(Any, {part: None for part in parts if getattr(self._site, part)}))
+        if any(getattr(told, part) for part in parts):
             self._with(told, name)
         else:
             self._passed.append(Path(name).name)
