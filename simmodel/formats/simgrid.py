@@ -88,7 +88,8 @@ class SimGridHost(Fields):
     name, zone
         its name, and that of the zone that holds it
     speeds, pstate
-        flop/s of a core in each of its power states, and the number of the state at the beginning
+        flop/s of a core in each of its power states (0: it does not compute, as a file server), and the
+        number of the state at the beginning
     cores, disks
         its cores, and its disks
     properties
@@ -113,8 +114,8 @@ class SimGridHost(Fields):
 
     @property
     def computes(self) -> bool:
-        """Whether it runs jobs: it is not Batsim's master, by its name or its role."""
-        return self.name != "master_host" and self.properties.get("role") != "master"
+        """Whether it runs jobs: its speed is above 0, and it is not Batsim's master, by its name or its role."""
+        return self.speed > 0 and self.name != "master_host" and self.properties.get("role") != "master"
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -422,9 +423,10 @@ class _Reader:
         texts = element.attrib["speed"].split(",")
         speeds = tuple(parse_quantity(text.strip(), "flop/s", source=self.name, place=place) for text in texts)
         pstate = self.whole(element, "pstate", 0)
-        if pstate >= len(speeds) or not speeds[pstate] > 0:
-            accepted = f"below {len(speeds)}, the number of speeds, and its speed > 0"
-            raise self.wrong(element, f"pstate of {name} must be {accepted}, got {pstate}")
+        if pstate >= len(speeds):
+            raise self.wrong(
+                element, f"pstate of {name} must be below {len(speeds)}, its number of speeds, got {pstate}"
+            )
         watts = props.get("wattage_per_state", "0")
         try:
             powers = tuple(

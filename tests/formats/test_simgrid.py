@@ -147,7 +147,7 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
         ),
         (
             ['<host id="a" speed="1Gf" pstate="1"/>'],
-            "p.xml, line 2: pstate of a must be below 1, the number of speeds, and its speed > 0, got 1",
+            "p.xml, line 2: pstate of a must be below 1, its number of speeds, got 1",
         ),
         (
             [f'<cluster id="c" {CLUSTER}/>'.replace("0-3", "3-0")],
@@ -473,3 +473,16 @@ def test_hosts_of_a_torus_are_nodes_of_a_cluster() -> None:
     network = Network(Environment(), topology=found.topology)
     assert [len(network.route("n0", host)) for host in ("n0", "n1", "n3")] == [1, 1, 2]
     assert found.spec.processors == 4
+
+
+def test_hosts_of_speed_0_are_there_and_run_no_jobs() -> None:
+    found = platform(
+        '<host id="Batch_system" speed="0"/><host id="PFS" speed="0Gf"/><host id="n1" speed="1Gf"/>'
+        '<host id="n2" speed="2Gf"/><link id="l" bandwidth="1GBps" latency="1us"/>'
+        '<route src="PFS" dst="n2"><link_ctn id="l"/></route>'
+    )
+    assert [host.name for host in found.hosts] == ["Batch_system", "PFS", "n1", "n2"]
+    assert isinstance(found.spec, ClusterSpec)
+    assert [(node.names, node.speed) for node in found.spec.partitions[0].nodes] == [("n1", 1.0), ("n2", 2.0)]
+    hosts = found.topology.hosts
+    assert found.topology.route(hosts.index("PFS"), hosts.index("n2")) == ("l",)
