@@ -102,9 +102,14 @@ def _is_batsim(lines: list[str]) -> bool:
     return text.lstrip()[:1] == "{" and re.search(r'"(nb_res|subtime|DelayProfile)"\s*[:,}]', text) is not None
 
 
-def _is_slurm_json(lines: list[str]) -> bool:
+def _is_other_of_slurm(lines: list[str]) -> bool:
+    """Whether lines are of a command of Slurm in a form that is not read: JSON, columns of a fixed width, no header."""
     text = "\n".join(lines)
-    return text.lstrip()[:1] == "{" and re.search(r'"(job_id|slurm|data_parser)"\s*:', text) is not None
+    if text.lstrip()[:1] == "{":
+        return re.search(r'"(job_id|slurm|data_parser)"\s*:', text) is not None
+    return (
+        re.search(r"\A\s*(JobID|\d[\w.+\[\]-]*)[ |].*(Submit|Elapsed|State|\d-\d\dT\d\d:\d\d:\d\d)", text) is not None
+    )
 
 
 _ON_A_LINE = re.compile(r"line (\d+)")
@@ -334,7 +339,11 @@ def format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) 
     if formats is FORMATS:
         accepted += f", or a workflow in one of {', '.join(WORKFLOW_FORMATS)}"
     found = repr(lines[0][:60]) if lines else "an empty file"
-    hint = "; of Slurm's commands the output of sacct --parsable2 is read, no JSON" if _is_slurm_json(lines) else ""
+    hint = (
+        "; of Slurm's commands the output of sacct --parsable2 with its header is read"
+        if _is_other_of_slurm(lines)
+        else ""
+    )
     raise InputError(f"must be {accepted}, got {found}{hint}", source=name)
 
 

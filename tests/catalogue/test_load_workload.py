@@ -132,6 +132,9 @@ def test_what_is_not_there(given, sentence):
     assert sentence in str(caught.value)
 
 
+PARSABLE = "; of Slurm's commands the output of sacct --parsable2 with its header is read"
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -139,13 +142,27 @@ def test_what_is_not_there(given, sentence):
         (b"", ", got an empty file"),
         (
             b'{"meta": {}, "jobs": [{"job_id": 7}]}',
-            "; of Slurm's commands the output of sacct --parsable2 is read, no JSON",
+            PARSABLE,
         ),
+        (
+            b"JobID      Submit    Elapsed\n---------- --------- ----------\n1          2024-01-01T08:00:00 00:10:00\n",
+            PARSABLE,
+        ),
+        (b"7_[1-4]|2024-01-01T08:00:00|00:10:00|\n", PARSABLE),
         (b"# Read me\n\ntext\n", "got '# Read me'"),
         (b"\x7fELF\0", "must be text, got binary data"),
         (b"\x1f\x8b\x08garbage", "corrupt gzip file"),
     ],
-    ids=["empty", "still empty", "squeue --json", "markdown", "binary", "false gzip"],
+    ids=[
+        "empty",
+        "still empty",
+        "squeue --json",
+        "columns of a fixed width",
+        "no header",
+        "markdown",
+        "binary",
+        "false gzip",
+    ],
 )
 def test_content_of_no_format(content, sentence, tmp_path):
     (tmp_path / "file").write_bytes(content)
