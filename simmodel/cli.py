@@ -103,15 +103,21 @@ def _run(words: list[str]) -> int:
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
     from simmodel.commands.outputs import bar_settled
+    from simmodel.foundation.errors import InputError
     from simmodel.foundation.loading import limits, reading
 
     if getattr(options, "trust", False):
         from simmodel.commands.shared import see_working_folder
 
         see_working_folder()
-    how = {name: getattr(options, name) for name in ("skip_bad", "timezone") if hasattr(options, name)}
+    how = {name: getattr(options, name) for name in ("skip_bad", "timezone", "repair") if hasattr(options, name)}
     with reading(**how), limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
-        return run(options) or 0
+        try:
+            return run(options) or 0
+        except InputError as error:
+            if "repair" in how:
+                error.message = error.message.replace("repair=True", "--repair")
+            raise
 
 
 def _complain(sentence: str) -> int:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
         argument("--broker NAME", "see 'simmodel list brokers' (default: that of CONFIG)"),
         argument("--policy NAME", "the policy of the sites (default: fcfs)"),
         argument("--data-policy NAME", "who moves and copies files, such as prefetch (default: nearest)"),
+        argument(
+            "--overrun {stop,continue}", "stop (default) or continue jobs at their requested time", default="stop"
+        ),
         UNTIL,
         SEED,
         TRUST,
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
             default="simmodel",
         ),
         argument("--csv DIR", "the same tables as CSV", output),
+        argument("--schedule OUT.csv", "one line per job", output),
         argument("--json OUT.json", "metrics and counts", output),
         plot("the run on one page"),
         page(),
@@ -69,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.scenario import start
 
-    for name in ("plot", "html", "live"):
+    for name in ("schedule", "plot", "html", "live"):
         if options.stream is not None and getattr(options, name) is not None:
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")
     grid, workload, plugin = _read(options)
@@ -87,6 +91,7 @@ def run(options: argparse.Namespace) -> None:
         broker,
         policies=policy,
         **({} if options.data_policy is None else {"data": options.data_policy}),
+        overrun=options.overrun,
         seed=options.seed,
         until=options.until,
         progress=options.progress,
@@ -114,6 +119,7 @@ def run(options: argparse.Namespace) -> None:
         write_and_say(
             options,
             [result.summary(), *said],
+            schedule=lambda path: result.schedule_csv(path),
             json=result.to_json,
             plot=picture(lambda: result.plot.overview(links)),
             html=lambda path: result.to_html(path, links=links),

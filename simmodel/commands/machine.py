@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from simmodel.commands.outputs import DISPLAY, database, files, label, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HETSIM,
+    REPAIR,
     SEED,
     TRUST,
     UNTIL,
@@ -31,7 +32,7 @@ __all__ = ["work_label"]
     argument("platform PLATFORM", "a file, or a name from 'simmodel list platforms'", source),
     argument("workload WORKLOAD", WORKLOAD, source),
     argument("--policy NAME", "a name from 'simmodel list policies' (default: hrr)", default="hrr"),
-    group("simulation", HETSIM, kind_arguments("tasks"), UNTIL, SEED, TRUST),
+    group("simulation", HETSIM, REPAIR, kind_arguments("tasks"), UNTIL, SEED, TRUST),
     group("display", DISPLAY, argument("--critical", "print the critical path, step by step")),
     files(
         argument("--schedule OUT.csv", "one line per task, with the end of each phase", output),

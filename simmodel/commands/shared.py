@@ -51,6 +51,7 @@ __all__ = [
     "POLICIES",
     "POLICY",
     "READING",
+    "REPAIR",
     "RULES",
     "SEED",
     "TRUST",
@@ -197,9 +198,13 @@ def split_names(text: str) -> list[str]:
 # ---------------------------------------------------------------------- arguments
 
 
+REPAIR = argument("--repair", "repair negative sizes and run times in workflows, and count them")
+"""How workflows are read."""
+
 READING = arguments(
     argument("--skip-bad", "pass over lines of logs that cannot be read, and count them"),
     argument("--timezone ZONE", "of local times in logs, such as Europe/Paris (default: UTC)"),
+    REPAIR,
 )
 """How logs are read: :func:`simmodel.cli.main` says so to all readers."""
 

@@ -11,7 +11,7 @@ import re
 
 from simmodel.formats.documents import Element, read_xml
 from simmodel.foundation.errors import InputError, shown
-from simmodel.foundation.loading import Source, reader, title_of
+from simmodel.foundation.loading import Source, current_reading, reader, title_of
 from simmodel.work.task import DataObject, Task
 from simmodel.work.workflow import Workflow
 from simmodel.work.workload import Report
@@ -22,13 +22,15 @@ _HEADER = ("name", "version", "jobCount", "fileCount", "childCount")
 
 
 @reader
-def read_dax(source: Source, *, repair: bool = False) -> Workflow:
+def read_dax(source: Source, *, repair: bool | None = None) -> Workflow:
     """Read a Pegasus workflow.
 
     The edges are those of ``child`` and ``parent`` elements; the data of an edge are the files that the parent writes
-    and the child reads. A job's ``name`` is the family of its task. Run times are those of ``runtime`` (or of the
-    profile with that key), in seconds; a job without one has no run time and is counted in the report. If the uses of a
-    file differ in its size, that of its writer is taken, else the first.
+    and the child reads. As in Pegasus since version 4.4, files imply order: a job that reads a file which no job before
+    it writes also waits for those that write it, and ``report.repaired`` counts these edges. A job's ``name`` is the
+    family of its task. Run times are those of ``runtime`` (or of the profile with that key), in seconds; a job without
+    one has no run time and is counted in the report. If the uses of a file differ in its size, that of its writer is
+    taken, else the first.
 
     Parameters
     ----------
@@ -36,12 +38,13 @@ def read_dax(source: Source, *, repair: bool = False) -> Workflow:
         a path (also of a gzip file) or an open file
     repair
         add 2**32 bytes to a negative size (a 32-bit overflow) and set a negative run time to 0 s; both are counted in
-        ``report.repaired``
+        ``report.repaired``. Default: as :func:`~simmodel.foundation.loading.reading` says, which repairs nothing
 
     Raises
     ------
     InputError
-        the file cannot be read, is not DAX, refers to an unknown job, or has a negative size or run time
+        the file cannot be read, is not DAX, refers to an unknown job, has a negative size or run time, or its jobs form
+        a cycle, also through files
 
     >>> import io
     >>> text = '''<adag name="two"><job id="a" name="make" runtime="3"><uses file="f" link="output" size="100"/></job>
@@ -56,7 +59,7 @@ def read_dax(source: Source, *, repair: bool = False) -> Workflow:
         raise InputError(
             f"must be a Pegasus workflow (<adag>), got <{root.tag}>", source=name, place=f"line {root.line}"
         )
-    return _Reader(name, repair).workflow(root)
+    return _Reader(name, current_reading().repair if repair is None else repair).workflow(root)
 
 
 class _Reader:
@@ -112,6 +115,7 @@ class _Reader:
                 header={key: root.attrib[key] for key in _HEADER if key in root.attrib},
                 report=self.report,
                 cpu_only=True,
+                complete=True,
             )
         except InputError as error:
             raise InputError(error.message, source=self.name) from None

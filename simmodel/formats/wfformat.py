@@ -35,8 +35,10 @@ def read_wfformat(source: Source) -> Workflow:
 
     A task's family is the program of its command, else its name. Its ``started`` is in seconds after the workflow's
     ``executedAt`` (after the start of the first task, if that is missing or later), and its ``ended`` is ``started``
-    plus the run time. A task without a recorded execution has no run time and is counted in the report. All other
-    contents of the file are kept under the file's keys: in ``details`` of tasks and machines, and in ``header``.
+    plus the run time. In a document that lists no parents and children, tasks wait for the writers of their inputs, and
+    ``report.repaired`` counts these edges. A task without a recorded execution has no run time and is counted in the
+    report. All other contents of the file are kept under the file's keys: in ``details`` of tasks and machines, and in
+    ``header``.
 
     Raises
     ------
@@ -75,10 +77,11 @@ def read_wfformat(source: Source) -> Workflow:
     unknown = sum(task.run is None for task in tasks.values())
     if unknown:
         report.skipped["run time of a task, not in the file"] = unknown
+    edges = _edges(places, report)
     try:
         return Workflow(
             tasks.values(),
-            _edges(places, report),
+            edges,
             _files(specification, tasks, report),
             name=document["name"].text(),
             header=_header(document),
@@ -88,6 +91,7 @@ def read_wfformat(source: Source) -> Workflow:
             if execution and "makespanInSeconds" in execution
             else None,
             cpu_only=True,
+            complete=not edges,
         )
     except InputError as error:
         raise InputError(error.message, source=error.source or document.source, place=error.place) from None

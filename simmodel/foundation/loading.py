@@ -111,6 +111,8 @@ class ReadingOptions:
         whether lines of logs that cannot be read are passed over, and counted, instead of refused
     timezone
         the zone of local times, such as ``"Europe/Berlin"``; ``None``: UTC
+    repair
+        whether values of workflows that cannot be, such as negative sizes, are repaired, and counted
     limits
         the limits on input
 
@@ -120,6 +122,7 @@ class ReadingOptions:
 
     skip_bad: bool = False
     timezone: str | None = None
+    repair: bool = False
     limits: Limits = attrs.field(factory=Limits)
 
 
@@ -143,7 +146,7 @@ def current_limits() -> Limits:
 
 
 @contextmanager
-def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[ReadingOptions]:
+def reading(*, skip_bad: bool = False, timezone: str | None = None, repair: bool = False) -> Iterator[ReadingOptions]:
     """Read files as said inside a ``with`` block; the parameters are those of :class:`ReadingOptions`.
 
     >>> from simmodel.formats.sacct import read_sacct
@@ -153,7 +156,8 @@ def reading(*, skip_bad: bool = False, timezone: str | None = None) -> Iterator[
     >>> log["submit"], log.report.skipped
     (array([0.]), Counter({'bad lines': 1}))
     """
-    with _reading_as(attrs.evolve(current_reading(), skip_bad=skip_bad, timezone=timezone)) as found:
+    changed = attrs.evolve(current_reading(), skip_bad=skip_bad, timezone=timezone, repair=repair)
+    with _reading_as(changed) as found:
         yield found
 
 

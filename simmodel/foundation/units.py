@@ -131,6 +131,8 @@ def in_rates(values: Mapping[str, float | str]) -> Mapping[str, float]:
     >>> in_rates({"scratch": "2GB/s"})
     {'scratch': 2000000000.0}
     """
+    if not isinstance(values, Mapping):
+        raise InputError(f"must be bandwidths by name, got {shown(values)}", place="bandwidth")
     return {name: parse_quantity(rate, "B/s", place=f"bandwidth[{name!r}]") for name, rate in values.items()}
 
 

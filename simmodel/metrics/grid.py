@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from simmodel.records.broker_record import GridRecord
     from simmodel.records.job_record import JobRecord
     from simmodel.work.prepare import TimedWorkflow
 
@@ -31,38 +32,46 @@ __all__ = [
 ]
 
 
-def by_site(record: JobRecord) -> Table:
+def by_site(record: GridRecord) -> Table:
     """Return one row per site and a last one of the whole grid.
 
     Columns: ``site, cores, jobs, finished, failed, queue_time`` and ``walltime`` (means, s), ``cpu_efficiency`` (the
     share of the held core seconds in which jobs executed), ``utilisation``, ``throughput`` (jobs that ended well a
-    day), ``attempts``, ``bytes_in, bytes_out``.
+    day), ``attempts``; ``bytes_in``, those that came to the site from others; ``bytes_out``, those that its jobs wrote.
     """
-    sums = SiteSums(record.places)
+    sums = SiteSums(record.places, record.flows)
     sums.add(record.jobs)
     used = [record.utilisation(site).mean() for site in (*sums.sites, None)]
     return sums.table(np.array(used), record.ended - record.started)
 
 
-def by_workflow(record: JobRecord, flows: Sequence[TimedWorkflow], speed: float = 1.0) -> Table:
+def by_workflow(record: GridRecord, flows: Sequence[TimedWorkflow], speed: float | None = None) -> Table:
     """Return one row per workflow whose tasks ran as jobs of a grid.
 
     Columns: ``workflow, tasks, finished``; ``makespan``, from its submission until its last outputs are written (s; nan
     if a task has not finished); ``slr``: that over its longest path at ``speed``, without transfers; ``bytes``, those
-    that were moved for its tasks.
+    that were moved between sites for its tasks, whoever began that.
 
     Parameters
     ----------
     flows
         all workflows of the run, as they were submitted
     speed
-        of the fastest hosts, so that no SLR is below 1
+        default: that of the fastest hosts, so that no SLR is below 1
 
     Raises
     ------
     InputError
-        a task is no job of the record
+        a task is no job of the record, or the record is of an earlier version and lacks the speeds of its hosts
     """
+    if speed is None:
+        if "speed" not in record.places:
+            message = (
+                "must be that of the fastest hosts: the record is of an earlier version, without the speeds of hosts"
+            )
+            raise InputError(message, place="speed")
+        speed = float(record.places["speed"].max())
+    fastest = speed
     row = {str(job): i for i, job in enumerate(record.jobs["job"].tolist())}
     columns: dict[str, list[Any]] = {name: [] for name in _WORKFLOWS}
     for given in told_apart(flows):
@@ -73,8 +82,10 @@ def by_workflow(record: JobRecord, flows: Sequence[TimedWorkflow], speed: float 
         jobs = record.jobs.where(np.array([row[str(task)] for task in flow.tasks], dtype=np.intp))
         well = jobs["state"] == "finished"
         makespan = float(jobs["finished"].max() - jobs["submit"].min()) if len(jobs) and well.all() else float("nan")
-        shortest = flow.critical_path_length() / speed
-        values = (flow.name, len(flow), int(well.sum()), makespan, makespan / shortest if shortest else float("nan"))
+        shortest = flow.critical_path_length(lambda task: task.run_time() / fastest)
+        slr = makespan / shortest if shortest else float("nan")
+        slr = 1.0 if 1 - 1e-9 < slr < 1 else slr  # the end less the submission may be rounded down
+        values = (flow.name, len(flow), int(well.sum()), makespan, slr)
         for name, value in zip(_WORKFLOWS, (*values, float(jobs["bytes_in"].sum())), strict=True):
             columns[name].append(value)
     return Table(columns)
@@ -88,8 +99,8 @@ class SiteSums:
 
     Parameters
     ----------
-    places
-        the sites of the record
+    places, flows
+        the sites of the record; the transfers between them
 
     Attributes
     ----------
@@ -97,11 +108,12 @@ class SiteSums:
         their names; their cores, those of all last
     """
 
-    def __init__(self, places: Table) -> None:
+    def __init__(self, places: Table, flows: Table) -> None:
         self.sites: list[str] = [str(name) for name in places["place"].tolist()]
         self.cores = np.append(places["processors"], places["processors"].sum()).astype(np.int64)
         self._number = {name: i for i, name in enumerate(self.sites)}
         self._sums = {name: np.zeros(len(self.sites) + 1) for name in _SUMS}
+        self._came = self._per_site(self._numbers(flows["destination"]), None, flows["bytes"])
 
     def add(self, jobs: Table) -> None:
         """Add jobs."""
@@ -120,7 +132,6 @@ class SiteSums:
             ("held", ran, (end - start) * jobs["processors"]),
             ("used", ran, (end - jobs["executing"]) * jobs["processors"]),
             ("attempts", None, jobs["attempts"]),
-            ("bytes_in", None, jobs["bytes_in"]),
             ("bytes_out", None, jobs["bytes_out"]),
         ):
             self._sums[name] += self._per_site(number, rows, amount)
@@ -162,7 +173,7 @@ class SiteSums:
                     "utilisation": utilisation,
                     "throughput": sums["finished"] / days if days else np.full(len(self.cores), np.nan),
                     "attempts": whole["attempts"],
-                    "bytes_in": sums["bytes_in"],
+                    "bytes_in": self._came,
                     "bytes_out": sums["bytes_out"],
                 }
             )
@@ -170,11 +181,11 @@ class SiteSums:
 
 SITE_COLUMNS = (
     *("submit", "wait", "start", "end", "executing", "processors"),
-    *("site", "state", "attempts", "bytes_in", "bytes_out"),
+    *("site", "state", "attempts", "bytes_out"),
 )
 """The columns of jobs that the table of sites needs."""
 _COUNTS = ("jobs", "finished", "failed", "attempts")
-_SUMS = (*_COUNTS, "waited", "wait", "ran", "wall", "held", "used", "bytes_in", "bytes_out")
+_SUMS = (*_COUNTS, "waited", "wait", "ran", "wall", "held", "used", "bytes_out")
 
 
 def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:

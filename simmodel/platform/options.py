@@ -214,3 +214,4 @@ class GridOptions(Options):
         default="nearest",
         metadata={"help": "policy of the files: nearest (default), least-used-link, prefetch, replicate, ..."},
     )
+    overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")

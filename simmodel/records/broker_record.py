@@ -128,11 +128,11 @@ class GridRecord(JobRecord):
     ``assigned``, ``queued``, ``executing``, ``finished``
         instants (s): assigned to the site, in its queue, its inputs read, ended with its outputs in place
     ``bytes_in``, ``bytes_out``
-        bytes brought to the site for it, and written there
+        bytes moved between sites for it, whoever began that (see :attr:`flows`); bytes that it wrote
     ``reason``
         why it failed or was rejected
 
-    Its places have a ``tier`` (-1: none).
+    Its places have a ``tier`` (-1: none) and the ``speed`` of their fastest hosts.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ class CGSimEvents(GridWatch):
         ledger, row = self.grid.ledger, job.row
         begin = ledger.executing[row]
         begin = run.started if begin != begin else begin
-        good = status in ("completed", "timeout")
+        good = status == "completed"
         self._row(
             "JobExecution",
             "Finished",
@@ -132,7 +132,7 @@ class CGSimEvents(GridWatch):
             "link_load": max((network.load(link) for link in links), default=0.0),
             **more,
         }
-        if fetch.job is not None:
+        if fetch.cause in ("stage in", "stage out"):
             self._row("FileTransfer", state, "assigned", fetch.job, **about, **self._storage(fetch.site))
             return
         used = {"grid_storage_util": self._used / self._room, "Policy": fetch.cause}
@@ -228,4 +228,4 @@ class CGSimStates(GridWatch):
 
     def ended(self, job: Brokered, site: GridSite) -> None:
         """Write ``finished`` or ``failed``."""
-        self._row(job, "finished" if job.state in ("completed", "timeout") else "failed", site)
+        self._row(job, "finished" if job.state == "completed" else "failed", site)

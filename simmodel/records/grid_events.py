@@ -10,6 +10,7 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 
 from simmodel.records.grid_watch import ENDED_AS, GridWatch, Row, RowSink
+from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
@@ -34,7 +35,7 @@ EVENTS: dict[str, str] = {
     "source": "the site that a transfer comes from",
     "detail": "the reason of a failure, or the cause of a transfer; failed: broken off",
     "pending": "jobs that wait for the broker, after the event; this and all that follow: "
-    "empty for jobs that are rejected before they come",
+    "empty for jobs that are known to be impossible before they come",
     "free_cores": "free cores of the site, after the event; of the grid where there is no site",
     "queued": "jobs in the queue of the site, or of all sites",
     "running": "jobs that hold cores at the site, or at all sites",
@@ -67,7 +68,7 @@ JOBS: dict[str, str] = {
     "queue_time": "s from its submission to its start (outcome)",
     "walltime": "s that it held cores (outcome)",
     "turnaround": "s from its submission to its end (outcome)",
-    "bytes_in": "bytes moved for it (outcome)",
+    "bytes_in": "bytes moved between sites for it (outcome)",
     "bytes_out": "bytes that it wrote (outcome)",
     "reason": "why it failed or was rejected (outcome)",
 }
@@ -212,22 +213,23 @@ class GridEvents(GridWatch):
         )
 
     def job_rejected(self, job: LiveJob, reason: str) -> None:
-        """Note a job that no site can ever run, at its submission: some are known before."""
+        """Note a job that no site can ever run, at its submission."""
         if self._mine(job):
             self._end_outside(job, "rejected", reason)
 
     def withdrawn(self, job: Brokered) -> None:
         """Note a job that was cancelled before it came, or while it waited for the broker."""
-        self._end_outside(job, "cancelled", "")
+        fate = self.grid.ledger.fates.get(job.row)
+        self._end_outside(job, "cancelled", "" if fate is None else fate.reason)
 
     def _end_outside(self, job: Brokered, event: str, reason: str) -> None:
         """Note the end of a job that is at no site, with its submission if this is not known yet."""
         ledger, row = self.grid.ledger, job.row
-        at, now = float(job.submit), float(self.env._now)
-        state = self._state() if at <= now else (None,) * 6
+        now = float(self.env._now)
+        state = self._state() if event == "cancelled" or isinstance(reason, Refusal) else (None,) * 6
         if row not in self._features:
-            self._created(job, max(at, now), state)
-        self._add("events of jobs", (max(at, now), event, job.id, ledger.attempts[row], "", "", reason, *state))
+            self._created(job, now, state)
+        self._add("events of jobs", (now, event, job.id, ledger.attempts[row], "", "", reason, *state))
         number = ledger.site[row]
         self._outcome(job, event, "" if number < 0 else self.grid.places[number].name, reason)
 

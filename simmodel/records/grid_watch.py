@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 __all__ = ["ENDED_AS", "Counts", "GridWatch", "Row", "RowSink"]
 
 ENDED_AS: Mapping[str, str] = {
-    **dict.fromkeys(("completed", "timeout"), "finished"),
-    **dict.fromkeys(("failed", "lost", "node-failure", "out-of-memory"), "failed"),
+    "completed": "finished",
+    **dict.fromkeys(("failed", "timeout", "lost", "node-failure", "out-of-memory"), "failed"),
 }
 """The states of a grid by the final states of jobs; all others keep their name."""
 

@@ -57,7 +57,7 @@ class GridResult(Result, GridRecord):
 
         return recorded_errors(self)
 
-    def by_workflow(self, flows: Sequence[TimedWorkflow], *, speed: float = 1.0) -> Table:
+    def by_workflow(self, flows: Sequence[TimedWorkflow], *, speed: float | None = None) -> Table:
         """One row per workflow of the run: makespan, SLR, bytes; see :func:`simmodel.metrics.grid.by_workflow`.
 
         >>> from simmodel import Task, Workflow, simulate

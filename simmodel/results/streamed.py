@@ -185,7 +185,7 @@ class StreamedGridResult(StreamedResult):
 
     def _sites(self) -> tuple[Table, dict[str, int]]:
         """Return the table of sites, and the number of jobs in each state."""
-        sums, states = SiteSums(self.places), Counter[str]()
+        sums, states = SiteSums(self.places, self.flows), Counter[str]()
         for part in self.jobs(*SITE_COLUMNS):
             sums.add(part)
             states.update(part["state"].tolist())

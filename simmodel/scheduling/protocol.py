@@ -300,7 +300,7 @@ class MovedFile(Protocol):
 
     @property
     def job(self) -> Brokered | None:
-        """The job that asked for it first, if any."""
+        """The job that its bytes are charged to, if any: the first that asked for it, or that it was sent ahead for."""
         ...
 
     @property

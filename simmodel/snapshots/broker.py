@@ -77,7 +77,7 @@ class OverState(NamedTuple):
 
 
 class PlannedState(NamedTuple):
-    """A planned event of a blocked job at an instant (s): the end of a think time, or a cancellation."""
+    """A planned event of a job at an instant (s): the end of a think time of a blocked one, or a cancellation."""
 
     at: Instant
     what: Annotated[str, one_of("eligible", "cancel")]
@@ -126,7 +126,7 @@ class BrokerSnapshot(Snapshot):
     arrivals
         jobs still to arrive, source by source
     waits, over, planned
-        pending dependencies of blocked jobs; ended jobs on which arrivals depend; planned events of blocked jobs
+        pending dependencies of blocked jobs; ended jobs on which arrivals depend; planned events of jobs
     alarms
         the instants (s) at which the policy wants to be asked
 

@@ -45,7 +45,7 @@ IN_CLUSTER = ("queued", "inside", "reading", "executing")
 
 
 class TraceState(NamedTuple):
-    """The record of an unfinished job that has been assigned: its latest site, its instants (s), its bytes.
+    """The record of an unfinished job that has been assigned, or sent files: its latest site, instants (s), bytes.
 
     ``started``, ``starts``: its latest start (s), at any site, and the number of its starts.
     """
@@ -80,9 +80,9 @@ class StayState(NamedTuple):
     """A job at a site: its phase, and since when (s).
 
     ``ends``: the end of its overhead, or the begin of ``inside`` (s); ``host``: the number of its host; ``position``:
-    of the input that it reads, or of the output that it writes; ``pinned``, ``missing``, ``moved``: the inputs that it
-    holds, waits for, and asked for first; ``spec``, ``length``: its request and its run time (s), if it is not in the
-    cluster.
+    of the input that it reads, or of the output that it writes; ``pinned``, ``missing``: the inputs that it holds, and
+    waits for; ``moved``: only in snapshots of earlier versions; ``spec``, ``length``: its request and its run time (s),
+    if it is not in the cluster.
     """
 
     row: Count
@@ -101,7 +101,7 @@ class StayState(NamedTuple):
 
 
 class FetchState(NamedTuple):
-    """A file on its way to a site; ``callers``, ``job``: the rows of the jobs that wait for it, and that asked first.
+    """A file on its way to a site; ``callers``, ``job``: the rows of the jobs that wait for it, and that pays for it.
 
     ``tries``: the transfers that failed; ``room``: whether it has room; ``source``: where it comes from.
     """
@@ -136,6 +136,7 @@ class FilesState(NamedTuple):
     rooms: tuple[tuple[str, Count], ...]
     stranded: tuple[tuple[str, Count], ...]
     links: tuple[tuple[str, Any], ...]
+    unclaimed: tuple[tuple[str, Count, float], ...]
 
 
 class AssignedState(NamedTuple):
@@ -238,6 +239,8 @@ class GridSnapshot(BrokerSnapshot):
         the state of the models of links, by link
     plan
         the jobs that wait for other jobs, each with the site that a planner has decided on
+    unclaimed
+        the files (with their sites and bytes) that policies moved and no job has asked for there
 
     ``simulate(snapshot)`` and :meth:`Grid.from_snapshot <simmodel.systems.grid.system.Grid.from_snapshot>` continue
     from it.
@@ -267,6 +270,7 @@ class GridSnapshot(BrokerSnapshot):
     assumed: tuple[SiteOutageSpec, ...] = ()
     links: tuple[tuple[str, Any], ...] = ()
     plan: tuple[tuple[Count, Count], ...] = ()
+    unclaimed: tuple[tuple[str, Count, float], ...] = ()
 
     @property
     def tally(self) -> tuple[int, int]:
@@ -320,9 +324,10 @@ class GridSnapshot(BrokerSnapshot):
                 raise InputError(f"must have a stay, as job {each.id} is in no cluster", place=f"handed.number[{i}]")
         parts: dict[str, list[tuple[int | None, tuple[int | None, ...]]]] = {
             "stays": [(each.site, (each.row,)) for each in self.stays],
-            "fetches": [(each.site, (*each.callers, each.job)) for each in self.fetches],
+            "fetches": [(each.site, each.callers) for each in self.fetches],
             "sites": [(None, (*each.readers, *each.writers)) for each in self.sites],
             "rooms": [(site, ()) for _, site in self.rooms],
+            "unclaimed": [(site, ()) for _, site, _ in self.unclaimed],
             "stranded": [(site, ()) for _, site in self.stranded],
             "tries": [(each.site, ()) for each in self.tries],
             "plan": [(site, ()) for _, site in self.plan],
@@ -337,6 +342,9 @@ class GridSnapshot(BrokerSnapshot):
         for i, (job, _) in enumerate(self.plan):
             if job not in blocked:
                 raise InputError(f"must be the row of a job that waits for others, got {job}", place=f"plan[{i}]")
+        for i, fetch in enumerate(self.fetches):
+            if fetch.job is not None and fetch.job not in rows | waiting | blocked:
+                raise InputError(f"must be the row of an unfinished job, got {fetch.job}", place=f"fetches[{i}]")
         for part, found in parts.items():
             for i, (site, jobs) in enumerate(found):
                 if site is not None and site >= len(names):
@@ -372,8 +380,8 @@ class GridSnapshot(BrokerSnapshot):
         """Return the part that a what-if may see; see ``BrokerSnapshot.expected``.
 
         Outages that have not begun are unknown, except those assumed; parts that failed by chance return after the mean
-        time to repair and do not fail again. Jobs that execute end when their planned run
-        time is over.
+        time to repair and do not fail again. Jobs end when they have executed for their planned run time, of which
+        nobody knows how much they will read before: none is stopped.
         """
         seen: GridSnapshot = super().expected(actual=actual)  # type: ignore[assignment]
         begun = [i for i, each in enumerate(self.platform.outages) if each.at < self.now or (i, "begin") in self.past]
@@ -386,7 +394,7 @@ class GridSnapshot(BrokerSnapshot):
         return attrs.evolve(
             seen,
             platform=attrs.evolve(self.platform, outages=known),
-            places=tuple(_with_ends(place, since) for place in seen.places),
+            places=tuple(_with_ends(place, since, actual) for place in seen.places),
             stays=seen.stays if actual else tuple(map(_seen_stay, seen.stays, self._limits)),
             failing=tuple(
                 each._replace(at=self.now + self.platform.failures[each.model].mean_time_to_repair, what="back")
@@ -416,7 +424,7 @@ def _seen_stay(stay: StayState, limit: float) -> StayState:
     return stay._replace(spec=spec, length=None if stay.length is None else limit)
 
 
-def _with_ends(place: Snapshot, since: Mapping[tuple[str, int], float]) -> ClusterSnapshot:
+def _with_ends(place: Snapshot, since: Mapping[tuple[str, int], float], actual: bool) -> ClusterSnapshot:
     """Return the snapshot of a site in which jobs end that have begun to execute after they had read their inputs."""
     assert isinstance(place, ClusterSnapshot)
     running, planned = list(place.running), list(place.planned)
@@ -427,4 +435,5 @@ def _with_ends(place: Snapshot, since: Mapping[tuple[str, int], float]) -> Clust
             running[i] = run._replace(end=end)
             planned.append(Planned(end, float(END), "end", (i,)))
     planned.sort(key=attrgetter("at", "priority"))
-    return attrs.evolve(place, running=tuple(running), planned=tuple(planned))
+    options = place.options if actual else attrs.evolve(place.options, overrun="continue")
+    return attrs.evolve(place, running=tuple(running), planned=tuple(planned), options=options)

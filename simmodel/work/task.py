@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import attrs
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 
 __all__ = ["CPU_CORES", "DataObject", "File", "RecordedMachine", "Task"]
@@ -16,27 +18,45 @@ __all__ = ["CPU_CORES", "DataObject", "File", "RecordedMachine", "Task"]
 CPU_CORES = ("CPUCore", "CPU")
 """The types of processors that are CPU cores, which set up other processors."""
 
+_NAMES = ("inputs", "outputs", "implementations", "machines")
+_AMOUNTS = ("run_on", "amounts")
 _Number = TypeVar("_Number", bound=float | None)
 
 
+def _wrong(instance: attrs.AttrsInstance, name: str, accepted: str, value: object) -> InputError:
+    owner = getattr(instance, "id", None) or getattr(instance, "name", "")
+    return InputError(f"{name} of {owner!r}: must be {accepted}, got {shown(value)}")
+
+
+def _is_number(value: object) -> bool:
+    kind = type(value)  # of nearly all, which needs no look at the classes that it derives from
+    return kind is float or kind is int or (kind is not bool and isinstance(value, Real))
+
+
 def _amount(instance: attrs.AttrsInstance, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if value is not None and not 0 <= value < math.inf:
-        owner = getattr(instance, "id", None) or getattr(instance, "name", "")
-        raise ValueError(f"{attribute.name} of {owner!r}: must be a finite number >= 0, got {value!r}")
+    if value is not None and not (_is_number(value) and 0 <= value < math.inf):
+        raise _wrong(instance, attribute.name, "a finite number >= 0", value)
 
 
 def _above_zero(instance: Task, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    if value is None or not 0 < value < math.inf:
-        raise ValueError(f"{attribute.name} of {instance.id!r}: must be a finite number > 0, got {value!r}")
+    if value is None or not (_is_number(value) and 0 < value < math.inf):
+        raise _wrong(instance, attribute.name, "a finite number > 0", value)
 
 
 def _share(instance: Task, attribute: attrs.Attribute[float | None], value: float | None) -> None:
-    if value is not None and not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name} of {instance.id!r}: must be a share from 0 to 1, got {value!r}")
+    if value is not None and not (_is_number(value) and 0 <= value <= 1):
+        raise _wrong(instance, attribute.name, "a share from 0 to 1", value)
+
+
+def _text(instance: DataObject, attribute: attrs.Attribute[str], value: str) -> None:
+    if not isinstance(value, str):
+        raise InputError(f"{attribute.name} of a data object: must be a text, got {shown(value)}")
 
 
 def _texts(value: str | Iterable[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+    if isinstance(value, str):
+        return (value,)
+    return value if type(value) is tuple or not isinstance(value, Iterable) else tuple(value)
 
 
 def _maybe_texts(value: str | Iterable[str] | None) -> tuple[str, ...] | None:
@@ -56,14 +76,14 @@ class DataObject(Fields):
 
     Raises
     ------
-    ValueError
-        the size is negative or not finite
+    InputError
+        the name is no text, or the size is no quantity, negative or not finite
 
     >>> DataObject("chunk", 4e6)
     DataObject(name='chunk', size=4000000.0)
     """
 
-    name: str
+    name: str = attrs.field(validator=_text)
     size: float = attrs.field(default=0.0, converter=in_bytes, validator=_amount)
 
 
@@ -128,8 +148,9 @@ class Task(Fields):
 
     Raises
     ------
-    ValueError
-        an amount is negative or not finite, ``cores`` is not above zero, or ``serial`` is not from 0 to 1
+    InputError
+        a value has the wrong type, an amount is negative or not finite, ``cores`` is not above zero, or ``serial`` is
+        not from 0 to 1
 
     >>> task = Task(id="fft", run=10, run_on={"gpu": 2}, outputs=["spectrum"])
     >>> task.run_time(), task.run_time("gpu"), Task(id=1, flop=3e9).run_time(speed=1e9)
@@ -157,14 +178,28 @@ class Task(Fields):
     bandwidth: Mapping[str, float] = attrs.field(factory=dict, converter=in_rates, hash=False)
 
     def __attrs_post_init__(self) -> None:
-        for architecture, seconds in self.run_on.items():
-            if not 0 <= seconds < math.inf:
-                raise ValueError(
-                    f"run_on[{architecture!r}] of {self.id!r}: must be a finite number >= 0, got {seconds!r}"
-                )
-        for name, amount in self.amounts.items():
-            if not 0 <= amount < math.inf:
-                raise ValueError(f"amounts[{name!r}] of {self.id!r}: must be a finite number >= 0, got {amount!r}")
+        kind = type(self.id)
+        if kind is not str and kind is not int and (kind is bool or not isinstance(self.id, str | Integral)):
+            raise InputError(f"id of a task: must be a whole number or a text, got {shown(self.id)}")
+        if not (_is_number(self.priority) and -math.inf < self.priority < math.inf):
+            raise _wrong(self, "priority", "a finite number", self.priority)
+        for name in _NAMES:
+            names = getattr(self, name)
+            if names == () or (names is None and name == "implementations"):
+                continue
+            if type(names) is not tuple or not all(isinstance(each, str) for each in names):
+                raise _wrong(self, name, "names", names)
+        for name in _AMOUNTS:
+            values = getattr(self, name)
+            if values or type(values) is not dict:
+                self._check_amounts(name, values)
+
+    def _check_amounts(self, name: str, values: Mapping[str, float]) -> None:
+        if not isinstance(values, Mapping):
+            raise _wrong(self, name, "a mapping", values)
+        for key, amount in values.items():
+            if not (_is_number(amount) and 0 <= amount < math.inf):
+                raise _wrong(self, f"{name}[{key!r}]", "a finite number >= 0", amount)
 
     @property
     def all_amounts(self) -> Mapping[str, float]:

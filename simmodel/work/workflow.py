@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import ceil, inf
+from math import ceil, inf, isclose, isnan, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import attrs
 
 from simmodel.foundation.display import html_page
-from simmodel.foundation.errors import InputError, Plain, unknown
+from simmodel.foundation.errors import InputError, Plain, of_class, shown, unknown
+from simmodel.foundation.units import parse_quantity
 from simmodel.work.job import Dependency, Job
 from simmodel.work.task import CPU_CORES, DataObject, File, RecordedMachine, Task
 from simmodel.work.workload import Report
@@ -130,7 +131,8 @@ def longest_path(
 
 
 TaskId = int | str
-GivenEdge: TypeAlias = "tuple[TaskId, TaskId] | tuple[TaskId, TaskId, float | Iterable[DataObject] | None]"
+Moved: TypeAlias = "float | str | DataObject | Iterable[DataObject] | None"
+GivenEdge: TypeAlias = "tuple[TaskId, TaskId] | tuple[TaskId, TaskId, Moved] | Edge"
 
 
 class Edge(NamedTuple):
@@ -140,6 +142,42 @@ class Edge(NamedTuple):
     child: TaskId
     data: tuple[str, ...]
     size: float
+
+
+_FIELDS = [field.name for field in attrs.fields(Task) if field.name != "id"]
+_BYTES = ("size", "bytes", "weight")
+
+
+def _task_of_node(node: TaskId, fields: Mapping[str, Any]) -> Task:
+    """Return the task of a node of a graph: its attribute ``task``, or made of its attributes."""
+    place = f"node {node!r}"
+    for key in fields:
+        if key not in (["task"] if "task" in fields else _FIELDS):
+            known = ["task"] if "task" in fields else ["task", *_FIELDS]
+            raise InputError(unknown("attribute", str(key), known).message, place=place)
+    if "task" not in fields:
+        return Task(id=node, **fields)
+    task = of_class(fields["task"], Task, "a Task", f"{place}, task")
+    if task.id != node:
+        raise InputError(f"must be task {node!r}, got task {task.id!r}", place=place)
+    return task
+
+
+def _edge_of_graph(parent: TaskId, child: TaskId, fields: Mapping[str, Any]) -> GivenEdge:
+    """Return an edge of a graph with its bytes or the names of its data."""
+    place = f"edge from {parent!r} to {child!r}"
+    for key in fields:
+        if key not in (*_BYTES, "data"):
+            raise InputError(unknown("attribute", str(key), (*_BYTES, "data")).message, place=place)
+    given = {key: parse_quantity(fields[key], "B", place=f"{place}, {key}") for key in _BYTES if key in fields}
+    if len(set(given.values())) > 1:
+        raise InputError(f"{' and '.join(given)} must be the same bytes", place=place)
+    if "data" in fields:
+        data = fields["data"]
+        if not isinstance(data, tuple | list):
+            raise InputError(f"must be a list of names, got {shown(data)}", place=f"{place}, data")
+        return Edge(parent, child, tuple(data), next(iter(given.values()), nan))
+    return (parent, child, fields[next(iter(given))]) if any(given.values()) else (parent, child)
 
 
 class Workflow:
@@ -153,8 +191,9 @@ class Workflow:
         the tasks, with unique ids
     edges
         ``(parent, child)`` ids; ``(parent, child, bytes)`` adds a data object named ``parent->child`` that the parent
-        writes and the child reads, ``(parent, child, objects)`` adds the given ones. ``None``: each task waits for the
-        writers of its inputs
+        writes and the child reads (its bytes are a number or a text such as ``"5GB"``), ``(parent, child, objects)``
+        adds the given ones; or the :attr:`edges` of a workflow. ``None``: each task waits for the writers of its
+        inputs. The report notes files that a task reads before another writes them, or without an order of the two
     files
         the data objects that tasks name as inputs and outputs
     name
@@ -168,12 +207,15 @@ class Workflow:
     cpu_only
         whether tasks that name neither ``implementations`` nor ``run_on`` run on CPU cores only, as in files with
         recorded run times, which say nothing about accelerators; see :meth:`offloaded`
+    complete
+        whether files imply order, as in DAX: a task that reads a file which no task before it writes waits for those
+        that write it, too; counted as repaired
 
     Raises
     ------
     InputError
-        an id, edge or data object is duplicate, an edge or task names an unknown task or data object, or tasks form a
-        cycle (which the message names)
+        an argument has the wrong type, an id, edge or data object is duplicate, an edge or task names an unknown task
+        or data object, or tasks form a cycle (which the message names)
 
     >>> tasks = [Task(id="a", run=2), Task(id="b", run=3), Task(id="c", run=4), Task(id="d", run=1)]
     >>> diamond = Workflow(tasks, [("a", "b", 100), ("a", "c", 200), ("b", "d"), ("c", "d")], name="diamond")
@@ -195,6 +237,7 @@ class Workflow:
         machines: Iterable[RecordedMachine] = (),
         makespan: float | None = None,
         cpu_only: bool = False,
+        complete: bool = False,
     ) -> None:
         self.name = name
         self.cpu_only = cpu_only
@@ -204,12 +247,12 @@ class Workflow:
         self.makespan = makespan
         self.tasks: dict[TaskId, Task] = {}
         for task in tasks:
-            if task.id in self.tasks:
+            if of_class(task, Task, "a Task", "tasks").id in self.tasks:
                 raise InputError(f"duplicate task id {task.id!r}")
             self.tasks[task.id] = task
         self.files: dict[str, DataObject] = {}
         for file in files:
-            self._add_file(file)
+            self._add_file(of_class(file, DataObject, "a DataObject", "files"))
         for task in self.tasks.values():
             for names, verb in ((task.inputs, "reads"), (task.outputs, "writes")):
                 for each in names:
@@ -217,9 +260,13 @@ class Workflow:
                         raise InputError(f"task {task.id!r} {verb} unknown data object {each!r}")
         self._parents: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
         self._children: dict[TaskId, list[TaskId]] = {task: [] for task in self.tasks}
+        self._pairs: dict[tuple[TaskId, TaskId], None] = {}
         self._add_edges(self._inferred() if edges is None else edges)
         self.order = topological_order(self._parents, self._children)
         """The ids in topological order, parents first; ties in the order of declaration."""
+        if complete:
+            self._complete()
+        self._note_unordered()
 
     def _add_file(self, file: DataObject) -> None:
         if self.files.setdefault(file.name, file) != file:
@@ -230,20 +277,87 @@ class Workflow:
         pairs = [(writer, task.id) for task in self for file in task.inputs for writer in self.writers(file)]
         return list(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
 
+    def _complete(self) -> None:
+        """Have tasks wait for the writers of the files that they read, and that no task before them writes."""
+        implied: dict[tuple[TaskId, TaskId], None] = {}
+        for reader, name in self._early_reads():
+            others = [each for each in self.writers(name) if each != reader]
+            makers = [each for each in others if name not in self.tasks[each].inputs]  # the rest change what is there
+            changes = name in self.tasks[reader].outputs
+            later = self._after(reader)
+            ahead = [each for each in (makers if changes else others) if each not in later]
+            implied |= dict.fromkeys((each, reader) for each in (ahead if ahead or changes else makers))
+        if not implied:
+            return
+        self.report.repaired["order that files imply, not in the file"] += len(implied)
+        self._add_edges(implied)
+        try:
+            self.order = topological_order(self._parents, self._children)
+        except InputError as error:
+            message = "a task waits for those that write the files that it reads"
+            raise InputError(f"{error.message}, since {message}") from None
+
+    def _early_reads(self) -> Iterator[tuple[TaskId, str]]:
+        """Yield each task with the name of a data object that it reads, no task before it writes, and others do."""
+        writers = {name: set(found) for name, found in self._by_file[0].items() if found} if self.files else {}
+        for task in self if writers else ():
+            parents = set(self._parents[task.id])
+            for name in task.inputs:
+                known = writers.get(name)
+                if known and known != {task.id} and known.isdisjoint(parents) and not self._follows(task.id, known):
+                    yield task.id, name
+
+    def _follows(self, task: TaskId, others: Collection[TaskId]) -> bool:
+        """Whether any of the others is an ancestor of a task."""
+        waiting, seen = [task], {task}
+        while waiting:
+            for parent in self._parents[waiting.pop()]:
+                if parent in others:
+                    return True
+                if parent not in seen:
+                    seen.add(parent)
+                    waiting.append(parent)
+        return False
+
+    def _after(self, task: TaskId) -> set[TaskId]:
+        """Return a task and all that come after it."""
+        waiting, seen = [task], {task}
+        while waiting:
+            new = [child for child in self._children[waiting.pop()] if child not in seen]
+            seen.update(new)
+            waiting += new
+        return seen
+
+    def _note_unordered(self) -> None:
+        """Note the data objects that tasks read and others write in no order."""
+        found = []
+        for reader, name in self._early_reads():
+            later = self._after(reader)
+            writer = next((each for each in self._by_file[0][name] if each not in later), None)
+            if writer is not None:
+                found.append((reader, name, writer))
+        if found:
+            reader, name, writer = found[0]
+            more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+            self.report.note(
+                f"task {reader!r} reads {name!r}, which {writer!r} writes, and no edge orders the two{more}: "
+                "what is read is taken to exist before"
+            )
+
     def _add_edges(self, edges: Iterable[GivenEdge]) -> None:
-        self._pairs: dict[tuple[TaskId, TaskId], None] = {}
         moved: dict[TaskId, tuple[dict[str, None], dict[str, None]]] = {}  # names read and written by task
-        for parent, child, *rest in edges:
+        for edge in edges:
+            parent, child, given = self._parts(edge)
             for end in (parent, child):
-                if end not in self.tasks:
+                if not isinstance(end, Hashable) or end not in self.tasks:
                     raise InputError(f"edge from {parent!r} to {child!r}: unknown task {end!r}")
             if (parent, child) in self._pairs:
                 raise InputError(f"duplicate edge from {parent!r} to {child!r}")
             self._pairs[parent, child] = None
             self._parents[child].append(parent)
             self._children[parent].append(child)
-            if rest and rest[0] is not None:
-                for each in self._objects(parent, child, rest[0]):
+            if given is not None:
+                for each in self._objects(parent, child, given):
                     for end, way in ((parent, 1), (child, 0)):
                         if end not in moved:
                             task = self.tasks[end]
@@ -253,24 +367,51 @@ class Workflow:
             self.tasks[end] = attrs.evolve(self.tasks[end], inputs=reads, outputs=writes)
         self.__dict__.pop("_by_file", None)
 
-    def _objects(self, parent: TaskId, child: TaskId, given: float | Iterable[DataObject]) -> list[DataObject]:
+    def _parts(self, edge: GivenEdge) -> tuple[TaskId, TaskId, Moved]:
+        """Return the ends of an edge as it was given, and what it moves."""
+        if isinstance(edge, Edge):
+            return edge.parent, edge.child, self._named(edge)
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or not 2 <= len(edge) <= 3:
+            accepted = "(parent, child) or (parent, child, bytes or data objects)"
+            raise InputError(f"must be {accepted}, got {shown(edge)}", place="edges")
+        return edge[0], edge[1], edge[2] if len(edge) == 3 else None
+
+    def _objects(self, parent: TaskId, child: TaskId, given: Moved) -> list[DataObject]:
         """Register the data objects of an edge that was given with bytes or objects, and return them."""
-        if isinstance(given, (int, float, Real)):
-            given = [DataObject(f"{parent}->{child}", given)]
-            if given[0].name in self.files:
-                raise InputError(f"duplicate data object {given[0].name!r}: the edge adds one of this name")
-        for each in given:
-            self._add_file(each)
-        return list(given)
+        if isinstance(given, (int, float, str, Real)):
+            size: Any = given
+            given = DataObject(f"{parent}->{child}", size)
+            if given.name in self.files:
+                raise InputError(f"duplicate data object {given.name!r}: the edge adds one of this name")
+        objects: list[Any] = list(given) if isinstance(given, Iterable) else [given]
+        for each in objects:
+            self._add_file(of_class(each, DataObject, "bytes or data objects", f"edge from {parent!r} to {child!r}"))
+        return objects
+
+    def _named(self, edge: Edge) -> list[DataObject]:
+        """Return the data objects that an edge names; their bytes must be those of the edge."""
+        place = f"edge from {edge.parent!r} to {edge.child!r}"
+        for name in edge.data:
+            if name not in self.files:
+                raise InputError(unknown("data object", str(name), self.files).message, place=place)
+        objects = [self.files[name] for name in edge.data]
+        size = sum(each.size for each in objects)
+        if not (isclose(edge.size, size) or isnan(edge.size)):
+            raise InputError(f"must have the {size:.15g} bytes of its data, got {edge.size:.15g}", place=place)
+        return objects
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph[TaskId], *, name: str | None = None) -> Workflow:
-        """Return the workflow of a directed graph: nodes have a ``task`` or its fields, edges a ``size`` in bytes.
+        """Return the workflow of a directed graph.
+
+        Nodes have a ``task`` or the fields of one. Edges have ``size``, ``bytes`` or ``weight``, all of them bytes, a
+        number or a text such as ``"5GB"``; or, as in :meth:`to_networkx`, the names of their ``data``, which are in
+        ``graph.graph["files"]``. Other entries of ``graph.graph`` become the header.
 
         Raises
         ------
         InputError
-            as :class:`Workflow`
+            the graph is not directed, a node or an edge has an unknown attribute, or as :class:`Workflow`
 
         >>> import networkx as nx
         >>> graph = nx.DiGraph([("a", "b", {"size": 8e6})])
@@ -278,15 +419,18 @@ class Workflow:
         >>> Workflow.from_networkx(graph).critical_path_length()
         10
         """
-        tasks = [
-            fields["task"] if "task" in fields else Task(id=node, **fields) for node, fields in graph.nodes.items()
-        ]
-        files = graph.graph.get("files", {}).values()
-        edges = [
-            (parent, child, fields["size"]) if fields.get("size") and not files else (parent, child)
-            for parent, child, fields in graph.edges(data=True)
-        ]
-        return cls(tasks, edges, files, name=name or graph.graph.get("name") or "workflow")
+        import networkx as nx
+
+        given: object = graph
+        if not isinstance(given, nx.DiGraph):
+            hint = ": its edges do not say which task comes first" if isinstance(given, nx.Graph) else ""
+            raise InputError(f"must be a networkx.DiGraph, got {type(graph).__name__}{hint}", place="graph")
+        header = dict(graph.graph)
+        files = of_class(header.pop("files", {}), dict, "data objects by name", "graph.graph['files']")
+        own = header.pop("name", None)
+        tasks = [_task_of_node(node, fields) for node, fields in graph.nodes.items()]
+        edges = [_edge_of_graph(*edge) for edge in graph.edges(data=True)]
+        return cls(tasks, edges, files.values(), name=name or own or "workflow", header=header)
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -347,15 +491,7 @@ class Workflow:
     def _comes_with(self, reader: TaskId, name: str) -> bool:
         """Whether no ancestor of the reader writes the data object."""
         writers = {writer for writer in self._by_file[0][name] if writer != reader}
-        waiting, seen = ([reader] if writers else []), {reader}
-        while waiting:
-            for parent in self._parents[waiting.pop()]:
-                if parent in writers:
-                    return False
-                if parent not in seen:
-                    seen.add(parent)
-                    waiting.append(parent)
-        return True
+        return not (writers and self._follows(reader, writers))
 
     @property
     def outputs(self) -> tuple[DataObject, ...]:
@@ -493,8 +629,10 @@ class Workflow:
         self, tasks: Iterable[Task], pairs: Iterable[GivenEdge], files: Iterable[DataObject], name: str
     ) -> Workflow:
         """Return a workflow with the properties of this one."""
-        about: dict[str, Any] = {"header": self.header, "report": self.report, "cpu_only": self.cpu_only}
-        return Workflow(tasks, pairs, files, name=name, machines=self.machines, makespan=self.makespan, **about)
+        about: dict[str, Any] = {"header": self.header, "cpu_only": self.cpu_only}
+        new = Workflow(tasks, pairs, files, name=name, machines=self.machines, makespan=self.makespan, **about)
+        new.report = self.report  # whose notes name the tasks as they were
+        return new
 
     def offloaded(self, where: Mapping[str, tuple[str | Iterable[str], float]]) -> Workflow:
         """Return the workflow in which some tasks may run on accelerators, too.

@@ -4,6 +4,7 @@ import io
 
 import pytest
 
+from simmodel import simulate
 from simmodel.catalogue import load_workflow
 from simmodel.formats.dax import read_dax
 from simmodel.foundation.errors import InputError
@@ -117,7 +118,35 @@ def test_dax_size_of_the_writer_counts() -> None:
     <job id="c" runtime="1"><uses file="f" link="input" size="9"/></job></adag>"""
     flow = read_dax(io.StringIO(text))
     assert flow.files["f"].size == 7
-    assert flow.report.repaired == {"file with several sizes: that of its writer taken, else the first": 1}
+    assert flow.report.repaired == {
+        "file with several sizes: that of its writer taken, else the first": 1,
+        "order that files imply, not in the file": 2,
+    }
+
+
+def test_a_job_waits_for_the_file_that_it_reads_though_no_element_says_so() -> None:
+    text = """<adag><job id="b" runtime="10"><uses file="f" link="input" size="5"/></job>
+    <job id="a" runtime="100"><uses file="f" link="output" size="5"/></job></adag>"""
+    flow = read_dax(io.StringIO(text))
+    assert flow.edges == (Edge("a", "b", ("f",), 5),)
+    assert flow.report.repaired == {"order that files imply, not in the file": 1}
+    assert simulate(4, flow).jobs["end"].tolist() == [110, 100]
+    assert simulate("multicore-2x10", flow, "heft").tasks["start"].tolist()[0] >= 100
+
+
+def test_a_cycle_through_a_file_is_refused() -> None:
+    """Task 3 reads what task 1 writes, and comes before it."""
+    jobs = '<job id="1"><uses file="o1" link="output"/></job><job id="2"/><job id="3"><uses file="o1"/></job>'
+    text = f'<adag>{jobs}<child ref="2"><parent ref="3"/></child><child ref="1"><parent ref="2"/></child></adag>'
+    with pytest.raises(InputError, match="an open file: tasks form a cycle: 1 -> 3 -> 2 -> 1, since a task waits for"):
+        read_dax(io.StringIO(text))
+
+
+@pytest.mark.parametrize(
+    "name", ["CyberShake_30", "Epigenomics_24", "HEFT_paper", "Inspiral_30", "Montage_25", "Sipht_30", "floodplain"]
+)
+def test_complete_files_get_no_further_edges(name) -> None:
+    assert "order that files imply, not in the file" not in read_dax(data_file(f"dax/{name}.xml.gz")).report.repaired
 
 
 LAUGHS = """<?xml version="1.0"?>

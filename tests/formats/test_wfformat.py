@@ -1,5 +1,6 @@
 """WfFormat: real workflows against their known figures and back, and the errors for invalid files."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,23 @@ def test_wfformat_metrics_and_missing_run_times(tmp_path: Path) -> None:
         "minimumWidth": 1,
         "maximumWidth": 1,
     }
+
+
+@pytest.mark.parametrize("listed", [False, True])
+def test_files_order_tasks_where_no_edge_is_listed_and_are_told_elsewhere(listed: bool) -> None:
+    tasks = [
+        {"id": "a", "name": "a", "parents": [], "children": ["c"] if listed else [], "outputFiles": ["f"]},
+        {"id": "b", "name": "b", "parents": [], "children": [], "inputFiles": ["f"]},
+        {"id": "c", "name": "c", "parents": ["a"] if listed else [], "children": []},
+    ]
+    specification = {"tasks": tasks, "files": [{"id": "f", "sizeInBytes": 5}]}
+    document = {"name": "three", "schemaVersion": "1.5", "workflow": {"specification": specification}}
+    flow = read_wfformat(io.StringIO(json.dumps(document)))
+    assert [edge[:2] for edge in flow.edges] == [("a", "c" if listed else "b")]
+    assert flow.report.repaired.total() == (not listed)
+    assert [note.partition(":")[0] for note in flow.report.notes] == [
+        "task 'b' reads 'f', which 'a' writes, and no edge orders the two"
+    ] * listed
 
 
 def test_versions_are_those_of_the_schema() -> None:

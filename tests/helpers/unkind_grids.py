@@ -4,6 +4,7 @@ from math import inf
 
 import attrs
 import numpy as np
+import pytest
 
 from simmodel import Job, start
 from simmodel.foundation.errors import Stalled
@@ -143,6 +144,8 @@ def unkind(seed):
     }
     if rng.random() < 0.2:
         jobs = _dependent(rng, jobs)
+    if rng.random() < 0.2:
+        jobs = [attrs.evolve(job, cancel=float(rng.uniform(0, 500))) if rng.random() < 0.3 else job for job in jobs]
     cancels = np.round(rng.uniform(0, 500, rng.integers(1, 12)), 1).tolist() if rng.random() < 0.3 else []
     return spec, jobs, options, cancels
 
@@ -166,7 +169,7 @@ def _job(rng, number, instants, names, files):
     return Job(
         id=number,
         submit=float(rng.choice(instants)),
-        processors=int(rng.choice([1, 1, 2, 4])),
+        processors=int(rng.choice([1, 1, 2, 4])) if rng.random() < 0.95 else 99,
         run=float(rng.choice([0, 1, 10, 30, 200])),
         inputs=inputs,
         outputs=outputs,
@@ -213,7 +216,11 @@ def check_run(spec, jobs, options, cancels=()):
             assert not storage.waiting
             assert (site.present, site.on_the_way) == (0, [0, 0, 0])
             assert site.down or site.free == site.capacity
-    states = grid.result().jobs["state"].tolist()
+    result = grid.result()
+    moved = result.flows["bytes"].sum()
+    assert result.sites["bytes_in"].tolist()[-1] == pytest.approx(moved)
+    assert result.jobs["bytes_in"].sum() + sum(grid.data.unclaimed.values()) == pytest.approx(moved)
+    states = result.jobs["state"].tolist()
     assert {row["job"]: row["state"] for row in rows.tables["jobs"]} == {
         job.id: state for job, state in zip(jobs, states, strict=True) if whole or state in OVER
     }

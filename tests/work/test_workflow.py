@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from simmodel import simulate
 from simmodel.foundation.errors import InputError
 from simmodel.work.task import DataObject, RecordedMachine, Task
 from simmodel.work.workflow import Edge, Workflow
@@ -290,3 +291,240 @@ def test_orders_levels_and_longest_paths_against_all_paths(flow: Workflow) -> No
     found = flow.critical_path(transfer=lambda edge: edge.size)
     assert length(found, True) == max(length(path, True) for path in every)
     assert flow.critical_path_length(transfer=lambda edge: edge.size) == length(found, True)
+
+
+# ---------------------------------------------------------------------- order that files imply
+
+
+def by_files(*tasks, pairs=(), complete=False):
+    """Return a workflow of tasks given as (id, inputs, outputs)."""
+    made = [Task(id=id_, run=1, inputs=list(reads), outputs=list(writes)) for id_, reads, writes in tasks]
+    names = sorted({name for _, reads, writes in tasks for name in (*reads, *writes)})
+    return Workflow(made, pairs, [DataObject(name, 5) for name in names], complete=complete)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "pairs", "implied"),
+    [
+        ([("a", "", "f"), ("b", "f", "")], [], ["ab"]),
+        ([("b", "f", ""), ("a", "", "f")], [], ["ab"]),
+        ([("a", "", "f"), ("m", "", ""), ("b", "f", "")], ["am", "mb"], []),  # a path orders them
+        ([("a", "", "f"), ("c", "", "f"), ("b", "f", "")], [], ["ab", "cb"]),
+        ([("a", "", "f"), ("c", "", "f"), ("b", "f", "")], ["ab"], []),  # it is there before c writes it anew
+        ([("a", "", "f"), ("c", "", "f"), ("b", "f", "")], ["bc"], ["ab"]),
+        ([("a", "f", "f"), ("b", "f", "")], [], ["ab"]),
+        ([("a", "f", "f"), ("b", "f", "")], ["ba"], []),  # a changes what b has read
+        ([("a", "f", "f"), ("b", "f", "f")], ["ab"], []),
+        ([("p", "", "f"), ("a", "f", "f"), ("b", "f", "")], [], ["pa", "pb", "ab"]),
+        ([("a", "", "f"), ("b", "f", "g"), ("c", "fg", "")], [], ["ab", "ac", "bc"]),
+    ],
+)
+def test_files_imply_order_where_a_format_says_so(tasks, pairs, implied) -> None:
+    flow = by_files(*tasks, pairs=pairs_of(pairs), complete=True)
+    assert [edge[:2] for edge in flow.edges] == pairs_of([*pairs, *implied])
+    assert flow.report.repaired.total() == len(implied)
+    assert not flow.report.notes
+
+
+def pairs_of(words):
+    return [(word[0], word[1]) for word in words]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "pairs", "cycle"),
+    [
+        ([("a", "f", "g"), ("b", "g", "f")], [], "a -> b -> a"),
+        ([("1", "", "o"), ("2", "", ""), ("3", "o", "")], ["32", "21"], "1 -> 3 -> 2 -> 1"),
+    ],
+)
+def test_a_cycle_through_files_is_refused(tasks, pairs, cycle) -> None:
+    message = f"tasks form a cycle: {cycle}, since a task waits for those that write the files that it reads$"
+    with pytest.raises(InputError, match=message):
+        by_files(*tasks, pairs=pairs_of(pairs), complete=True)
+
+
+def test_elsewhere_tasks_in_no_order_are_told_once() -> None:
+    flow = by_files(("a", "", "fg"), ("b", "f", ""), ("c", "g", ""), pairs=[])
+    said = "task 'b' reads 'f', which 'a' writes, and no edge orders the two (and 1 more): "
+    assert flow.report.notes == (f"{said}what is read is taken to exist before",)
+    assert not flow.edges
+    assert {file.name for file in flow.inputs} == {"f", "g"}
+    assert flow.labelled("x").report.notes == flow.report.notes
+    assert flow.map(lambda task: task).report.notes == flow.report.notes
+    assert simulate(4, flow).report.notes[0] == flow.report.notes[0]
+    assert simulate("multicore-2x10", flow).report.notes == flow.report.notes
+    ordered = [("a", "b"), ("c", "a")]  # c reads what is there before, and a writes it anew
+    assert not by_files(("a", "", "fg"), ("b", "f", ""), ("c", "g", ""), pairs=ordered).report.notes
+    loose = by_files(("a", "f", "f"), ("b", "f", "f"), complete=True)
+    assert "task 'a' reads 'f', which 'b' writes" in loose.report.notes[0]
+
+
+@st.composite
+def drawn_files(draw: st.DrawFn) -> tuple[list[tuple[object, ...]], list[tuple[str, str]]]:
+    """Draw tasks whose files go forward, each written by one task, and some pairs that go forward."""
+    n = draw(st.integers(2, 8))
+    names = [f"t{i}" for i in range(n)]
+    tasks = [
+        (
+            names[i],
+            [f"f{j}" for j in draw(st.lists(st.integers(0, i - 1), unique=True, max_size=3))] if i else [],
+            [f"f{i}"],
+        )
+        for i in range(n)
+    ]
+    pairs = [(names[i], names[j]) for i, j in itertools.combinations(range(n), 2) if draw(st.integers(0, 3)) == 0]
+    return [tasks[i] for i in draw(st.permutations(range(n)))], pairs
+
+
+@given(drawn_files())
+def test_every_read_follows_its_write_and_nothing_else_is_added(drawn) -> None:
+    tasks, pairs = drawn
+    flow = by_files(*tasks, pairs=pairs, complete=True)
+    before, after = nx.DiGraph(pairs), nx.DiGraph(edge[:2] for edge in flow.edges)
+    for graph in (before, after):
+        graph.add_nodes_from(flow.tasks)
+    reads = {(f"t{name[1:]}", id_) for id_, names, _ in tasks for name in names}
+    for writer, reader in reads:
+        assert nx.has_path(after, writer, reader)
+    added = {edge[:2] for edge in flow.edges} - set(pairs)
+    assert added == {pair for pair in reads if not nx.has_path(before, *pair)}
+    told = by_files(*tasks, pairs=pairs).report.notes
+    assert bool(told) == bool(added)
+
+
+# ---------------------------------------------------------------------- graphs from Python
+
+
+def graph(*edges, **nodes):
+    made = nx.DiGraph(edges)
+    for node, fields in nodes.items():
+        made.add_node(node, **fields)
+    return made
+
+
+@pytest.mark.parametrize("word", ["size", "bytes", "weight"])
+@pytest.mark.parametrize(("given", "size"), [(5e9, 5e9), ("5GB", 5e9), (np.int64(7), 7), (3, 3)])
+def test_bytes_of_edges_have_three_names(word, given, size) -> None:
+    assert Workflow.from_networkx(graph(("a", "b", {word: given}))).edges == (Edge("a", "b", ("a->b",), size),)
+    assert Workflow([Task(id="a"), Task(id="b")], [("a", "b", given)]).edges[0].size == size
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (nx.Graph([("b", "a")]), "graph: must be a networkx.DiGraph, got Graph: its edges do not say which task comes"),
+        ([("a", "b")], "graph: must be a networkx.DiGraph, got list"),
+        (graph(a={"label": "x"}), "node 'a': unknown attribute 'label'; known attributes: task, name, run, flop"),
+        (graph(a={"weight": 5}), "node 'a': unknown attribute 'weight'"),
+        (graph(a={"Run": 5}), "node 'a': unknown attribute 'Run'; did you mean 'run'?"),
+        (graph(a={"id": 5}), "node 'a': unknown attribute 'id'"),
+        (graph(a={"task": Task(id="a"), "run": 5}), "node 'a': unknown attribute 'run'; known attributes: task$"),
+        (graph(a={"task": Task(id="b")}), "node 'a': must be task 'a', got task 'b'"),
+        (graph(a={"task": 5}), "node 'a', task: must be a Task, got 5"),
+        (graph(a={"run": "soon"}), "run of 'a': must be a finite number >= 0, got 'soon'"),
+        (
+            graph(("a", "b", {"cost": 5})),
+            "edge from 'a' to 'b': unknown attribute 'cost'; known attributes: size, bytes",
+        ),
+        (
+            graph(("a", "b", {"size": "5GHz"})),
+            "edge from 'a' to 'b', size: must be a quantity in B such as '64GB', got",
+        ),
+        (
+            graph(("a", "b", {"weight": -1})),
+            "edge from 'a' to 'b', weight: must be a finite quantity in B >= 0, got -1",
+        ),
+        (graph(("a", "b", {"weight": None})), "edge from 'a' to 'b', weight: must be a quantity in B"),
+        (graph(("a", "b", {"weight": 5, "size": 6})), "edge from 'a' to 'b': size and weight must be the same bytes"),
+        (graph(("a", "b", {"data": "f"})), "edge from 'a' to 'b', data: must be a list of names, got 'f'"),
+        (graph(("a", "b", {"data": ["f"]})), "edge from 'a' to 'b': unknown data object 'f'"),
+        (graph(((0, 0), "b")), r"id of a task: must be a whole number or a text, got \(0, 0\)"),
+        (nx.MultiDiGraph([("a", "b"), ("a", "b")]), "duplicate edge from 'a' to 'b'"),
+    ],
+)
+def test_a_graph_that_says_what_is_not_known_is_refused(given, said) -> None:
+    with pytest.raises(InputError, match=said):
+        Workflow.from_networkx(given)
+
+
+def test_nothing_of_a_graph_vanishes() -> None:
+    made = graph(("a", "b", {"weight": 5, "bytes": 5}), a={"run": "2min"})
+    made.graph |= {"name": "mine", "origin": "a file"}
+    flow = Workflow.from_networkx(made)
+    assert (flow.name, flow.header, flow["a"].run, flow.edges[0].size) == ("mine", {"origin": "a file"}, 120, 5)
+    again = diamond().to_networkx()
+    again.add_edge("b", "c", weight="1kB")  # beside edges that name their data
+    assert Edge("b", "c", ("b->c",), 1000) in Workflow.from_networkx(again).edges
+    again.edges["a", "b"]["size"] = 7
+    with pytest.raises(InputError, match="edge from 'a' to 'b': must have the 100 bytes of its data, got 7"):
+        Workflow.from_networkx(again)
+
+
+def test_edges_of_a_workflow_make_another() -> None:
+    flow = diamond()
+    again = Workflow(flow, flow.edges, flow.files.values())
+    assert (again.edges, again.tasks) == (flow.edges, flow.tasks)
+
+
+A, B = Task(id="a"), Task(id="b")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            ([A, B], [("a", "b", 5, 6)]),
+            r"edges: must be \(parent, child\) or \(parent, child, bytes or data objects\), got",
+        ),
+        (([A, B], ["ab"]), "edges: must be .*, got 'ab'"),
+        (([A, B], [("a",)]), "edges: must be"),
+        (([A, B], [5]), "edges: must be .*, got 5"),
+        (([A, B], [("a", ["b"])]), r"edge from 'a' to \['b'\]: unknown task \['b'\]"),
+        (([A, B], [("a", "b", "junk")]), "size of 'a->b': must be a finite number >= 0, got 'junk'"),
+        (([A, B], [("a", "b", float("nan"))]), "size of 'a->b': must be a finite number >= 0, got nan"),
+        (([A, B], [("a", "b", True)]), "size of 'a->b': must be a finite number >= 0, got True"),
+        (([A, B], [("a", "b", ["f"])]), "edge from 'a' to 'b': must be bytes or data objects, got 'f'"),
+        (([A, B], [Edge("a", "b", ("f",), 5)]), "edge from 'a' to 'b': unknown data object 'f'"),
+        ((["a"],), "tasks: must be a Task, got 'a'"),
+        (({"a": A},), "tasks: must be a Task, got 'a'"),
+        (([A], [], ["f"]), "files: must be a DataObject, got 'f'"),
+    ],
+)
+def test_wrong_types_in_a_workflow_are_refused(given, said) -> None:
+    with pytest.raises(InputError, match=said):
+        Workflow(*given)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"id": None}, "id of a task: must be a whole number or a text, got None"),
+        ({"id": 1.5}, "id of a task: must be"),
+        ({"id": True}, "id of a task: must be"),
+        ({"run": "x"}, "run of 7: must be a finite number >= 0, got 'x'"),
+        ({"run": True}, "run of 7: must be"),
+        ({"cores": "2"}, "cores of 7: must be a finite number > 0, got '2'"),
+        ({"memory": [1]}, r"memory of 7: must be a finite number >= 0, got \[1\]"),
+        ({"flop": "1e9"}, "flop of 7"),
+        ({"serial": "x"}, "serial of 7: must be a share from 0 to 1, got 'x'"),
+        ({"priority": "high"}, "priority of 7: must be a finite number, got 'high'"),
+        ({"inputs": 5}, "inputs of 7: must be names, got 5"),
+        ({"outputs": None}, "outputs of 7: must be names, got None"),
+        ({"inputs": [DataObject("f")]}, "inputs of 7: must be names, got"),
+        ({"implementations": [5]}, r"implementations of 7: must be names, got \(5,\)"),
+        ({"run_on": 5}, "run_on of 7: must be a mapping, got 5"),
+        ({"run_on": {"gpu": "fast"}}, r"run_on\['gpu'\] of 7: must be a finite number >= 0, got 'fast'"),
+        ({"amounts": {"tokens": "many"}}, r"amounts\['tokens'\] of 7"),
+        ({"bandwidth": 5}, "bandwidth: must be bandwidths by name, got 5"),
+    ],
+)
+def test_wrong_types_in_a_task_are_refused(fields, said) -> None:
+    with pytest.raises(InputError, match=said):
+        Task(**{"id": 7, **fields})
+
+
+def test_a_data_object_has_a_name_and_bytes() -> None:
+    with pytest.raises(InputError, match="name of a data object: must be a text, got 5"):
+        DataObject(5, 10)
+    with pytest.raises(InputError, match="size of 'f': must be a finite number >= 0, got 'x'"):
+        DataObject("f", "x")

@@ -432,9 +432,13 @@ class BrokerCore(System[BrokeredJob]):
         self.report.rejected[reason.rule] += 1
         job.state = "rejected"
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
+        job.family.rejected(job.id)
+        self.refuse(job, reason)
+
+    def refuse(self, job: BrokeredJob, reason: str) -> None:
+        """Notify observers of a job that comes now and that no system can ever run; it is over."""
         for hook in self.env.hooks("job_rejected"):
             hook(job, reason)
-        job.family.rejected(job.id)
         self._over(job)
 
     def take_in(self, job: BrokeredJob) -> None:
@@ -444,17 +448,23 @@ class BrokerCore(System[BrokeredJob]):
         spec = job._job
         if spec is not None:
             job.family.know(job)
+            if spec.cancel is not None:
+                self.cancel_at(job, spec.cancel)
             if spec.dependencies:
-                if spec.cancel is not None:
-                    self.cancel_at(job, spec.cancel)
                 job.family.block(job)
                 return
         self.queue.add(job)
         self._changed()
 
     def cancel_at(self, job: BrokeredJob, at: float) -> None:
-        """Cancel a job at an instant (s), unless it has been handed over by then."""
+        """Cancel a job at an instant (s), unless it has been handed over by then, to a system that does so."""
         self._cancellations[job] = self.plan(at, lambda: self.cancel(job))
+
+    def forget_cancellation(self, job: BrokeredJob) -> None:
+        """Withdraw the planned cancellation of a job that has ended or been handed over, if there is one."""
+        timer = self._cancellations.pop(job, None)
+        if timer is not None and timer.pending:
+            self.env.withdraw(timer)
 
     def eligible(self, job: BrokeredJob) -> None:
         """Add a blocked job to the queue: all its dependencies are satisfied."""
@@ -494,6 +504,8 @@ class BrokerCore(System[BrokeredJob]):
             raise PolicyError(message, work=f"job {work.id}", place=place.name)
         if work.state != "blocked":
             self.assign(work, place)
+            if self._cancellations:
+                self.forget_cancellation(work)
             self.hand(work, place)
 
     def assign(self, work: BrokeredJob, place: Destination) -> None:
@@ -503,9 +515,6 @@ class BrokerCore(System[BrokeredJob]):
         if reason is not None:
             raise PolicyError(reason, work=f"job {work.id}", place=place.name)
         self.queue.remove(work)
-        timer = self._cancellations.pop(work, None) if self._cancellations else None
-        if timer is not None and timer.callbacks is not None:
-            self.env.withdraw(timer)
         work.destination = place
         if work.estimates is not None and place in work.estimates:
             self.ledger.expected[work.row] = work.estimates[place]
@@ -639,6 +648,8 @@ class BrokerCore(System[BrokeredJob]):
     def _over(self, job: BrokeredJob) -> None:
         if job in self.handed:
             del self.handed[job]
+        if self._cancellations:
+            self.forget_cancellation(job)
         if job.below is not None:
             if isinstance(job.below, LiveJob):
                 self._below.pop(job.below, None)
@@ -658,12 +669,8 @@ class BrokerCore(System[BrokeredJob]):
             call()
 
     def to_come(self) -> list[ToCome]:
-        """List the planned events of blocked jobs: cancellations and ends of think times, each with its row."""
-        cancels = [
-            call.to_come("cancel", job.row)
-            for job, call in self._cancellations.items()
-            if call.pending and job.state == "blocked"
-        ]
+        """List the planned cancellations, and the ends of think times of blocked jobs, each with its row."""
+        cancels = [call.to_come("cancel", job.row) for job, call in self._cancellations.items() if call.pending]
         return cancels + [each for family in self.families for each in family.to_come()]
 
     def plan(self, at: float, call: Callable[[], object]) -> Call:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -139,9 +140,10 @@ def _admit(
     broker.ledger.expect(first, workload, prepared, "" if home is None else home.name)
     for row in prepared.rejected:
         family.rejected(workload["job"][row])
-    if prepared.rejected:  # told at the first event, since observers are often added only after the workload
-        tell = partial(_tell_rejected, broker, workload, prepared, first, home, family)
-        broker.env.call_at(broker.env.now, tell, URGENT, WAKE_UP)
+    if prepared.rejected:  # told from the first event on, since observers are often added only after the workload
+        refused = _refused(broker, workload, prepared, first, home, family)
+        broker.count_coming(len(prepared.rejected))
+        broker.env.call_at(broker.env.now, partial(_tell, broker, refused), URGENT, WAKE_UP)
     jobs: list[Job] | None = None
     if workload.specs is None and needs_specs(workload, offers, plain=False):
         known = (known_here(offers, spec, prepared.report) for _, spec in specs(workload, prepared, offers.nodes))
@@ -149,21 +151,21 @@ def _admit(
     return _in_blocks(broker, workload, prepared, first, home, jobs)
 
 
-def _tell_rejected(
+def _refused(
     broker: BrokerCore,
     workload: Workload,
     prepared: Prepared,
     first: int,
     home: Destination | None,
     family: Dependencies,
-) -> None:
-    """Notify observers of the jobs of a workload that are known to be impossible before they come."""
-    hooks = broker.env.hooks("job_rejected")
+) -> Iterator[tuple[BrokeredJob, str]]:
+    """Yield the jobs of a workload that are known to be impossible before they come, with reasons, by submission."""
     own_homes = broker.own_homes and "site" in workload
-    for row, reason in prepared.rejected.items() if hooks else ():
+    submits: list[float] = workload["submit"].tolist()
+    for row in sorted(prepared.rejected, key=lambda row: (submits[row] == submits[row], submits[row])):
         columns = prepared.processors, prepared.requested, prepared.duration
         processors, limit, length = (column[row].item() for column in columns)
-        submit, name = float(workload["submit"][row]), workload["job"][row : row + 1].tolist()[0]
+        submit, name = submits[row], workload["job"][row : row + 1].tolist()[0]
         if workload.specs is None:
             job = BrokeredJob(name, first + row, submit, processors, limit, length, family)
             job.user = workload["user"][row : row + 1].tolist()[0] if "user" in workload else None
@@ -173,8 +175,18 @@ def _tell_rejected(
             job.id, job.submit, job.came = name, submit, submit
         job.home = broker.named.get(str(workload["site"][row])) if own_homes else home
         job.state = "rejected"
-        for hook in hooks:
-            hook(job, reason)
+        yield job, prepared.rejected[row]
+
+
+def _tell(broker: BrokerCore, refused: Iterator[tuple[BrokeredJob, str]]) -> None:
+    """Notify observers, if there are any, of the jobs that would come now, and of the later ones at their instants."""
+    env, hooks = broker.env, broker.env.hooks("job_rejected")
+    for job, reason in refused:
+        if hooks and job.submit > env.now:
+            later = partial(_tell, broker, chain([(job, reason)], refused))
+            env.call_at(job.submit, later, broker.timing.submits)
+            return
+        broker.refuse(job, reason)
 
 
 def _in_blocks(

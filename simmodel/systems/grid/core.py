@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from simmodel.systems.system import EstimateBasis, Live, System
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import LiveJob, Run
-    from simmodel.work.prepare import JobsGiven, Prepared
+    from simmodel.work.prepare import JobsGiven, Overrun, Prepared
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
     from simmodel.work.workload import Workload
@@ -82,13 +82,14 @@ class GridCore(Broker):
         name: str | None = None,
         rank: int | None = None,
         clusters: Sequence[Cluster] | None = None,
+        overrun: Overrun = "stop",
     ) -> None:
         self.spec = spec
         begin = clusters is None
         if clusters is None:
             chosen = site_policies(spec, policies)
             clusters = [
-                Cluster(env, site.cluster, chosen[site.name], name=site.name, record=False, overrun="continue")
+                Cluster(env, site.cluster, chosen[site.name], name=site.name, record=False, overrun=overrun)
                 for site in spec.sites
             ]
         super().__init__(env, clusters, policy, by=by, name=name or spec.name, rank=rank)
@@ -262,7 +263,7 @@ class GridCore(Broker):
         site: Site = place  # type: ignore[assignment]
         if work.state == "blocked":
             self.planned[work] = site
-            self._send_ahead(work.inputs, site)
+            self._send_ahead(work, work.inputs, site)
             return
         grant = None if allocation is None else grant_on(site, allocation, work)
         self.assign(work, site)
@@ -270,11 +271,11 @@ class GridCore(Broker):
             work.remember().bind(grant)
         self.hand(work, site)
 
-    def _send_ahead(self, files: Iterable[str], site: Site) -> None:
+    def _send_ahead(self, job: BrokeredJob, files: Iterable[str], site: Site) -> None:
         """Send files to the site of a job that waits for others, as its planner expects."""
         for file in files:
             if self.data.replicas(file):
-                self.data.transfer(file, None, site, cause=self.scheduler.policy_name)
+                self.data.transfer(file, None, site, cause=self.scheduler.policy_name, job=job)
 
     def eligible(self, job: BrokeredJob) -> None:
         """Add a blocked job to the queue; one with a plan goes to its planned site, unless this takes no jobs now."""
@@ -334,12 +335,14 @@ class GridCore(Broker):
             elif state == "lost":
                 self.stays.drop(job)
                 self.fail(job, self.reasons.pop(job, "site failed"))
-            elif type(job) is GridJob and job.outputs and state in ("completed", "timeout"):
+            elif type(job) is GridJob and job.outputs and state == "completed":
                 self._hold(job)
                 self.stays.write(job)
             else:
                 if type(job) is GridJob:
                     self.stays.drop(job)
+                if state == "timeout":
+                    self.ledger.errors[job.row] = "stopped at its requested time"
                 self.finish(job, state)
         if self.queue.count:
             self.scheduler.wake()
@@ -398,7 +401,7 @@ class GridCore(Broker):
             hook(job, site)
         for child, _ in job.family.waiting.get((job.id, "end"), ()) if self.planned else ():
             if (planned := self.planned.get(child)) is not None:
-                self._send_ahead([file.name for file in job.outputs if file.name in child.inputs], planned)
+                self._send_ahead(child, [file.name for file in job.outputs if file.name in child.inputs], planned)
         self._over(job)
         if self.queue.count:  # the site may take another one
             self.scheduler.wake()

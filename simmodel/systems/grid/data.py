@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from functools import partial
 from math import inf
@@ -10,10 +11,12 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import attrs
 
 from simmodel.foundation.errors import InputError, SnapshotError
+from simmodel.foundation.units import show_quantity
 from simmodel.resources.data.catalogue import Catalogue
 from simmodel.resources.data.storage import make_storage
 from simmodel.resources.network.network import Network
 from simmodel.snapshots.grid import FetchState, FilesState, TransferState
+from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
     from simpy.events import Event
@@ -124,13 +127,13 @@ class Fetch:
     file, size, site
         its name and bytes; where it goes
     callers
-        those who wait for it, each of whom gets a pin
+        those who wait for it, each of whom gets a pin, with their jobs
     source, transfer
         the site that it comes from, and its transfer, once it has started
     room
         whether it has room
     job
-        the job that asked for it first, or ``None``
+        the job that its bytes are charged to: the first that asked for it, or for which a planner sends it; or ``None``
     mode
         ``"copy"``, or ``"move"``: the replica at the source goes when it has arrived
     cause
@@ -145,7 +148,7 @@ class Fetch:
         self.site = site
         self.cause = cause
         self.job: BrokeredJob | None = None
-        self.callers: list[Arrived] = []
+        self.callers: dict[Arrived, BrokeredJob | None] = {}
         self.source: Site | None = None
         self.transfer: Transfer | None = None
         self.room = False
@@ -170,6 +173,15 @@ class Callers(Protocol):
 
     def resume(self, channel: SharedChannel, state: ChannelState, rows: tuple[int, ...], writes: bool, /) -> None:
         """Restore the accesses of a channel, given the rows of their jobs in the snapshot."""
+
+    def busy(self, site: Site, /) -> bool:
+        """Whether jobs at a site will release files by themselves."""
+
+    def give_way(self, site: Site, files: Sequence[str], /) -> bool:
+        """Fail one of the jobs at a site that hold files while they wait for these; return whether this helps."""
+
+    def charge(self, job: BrokeredJob, size: float, /) -> None:
+        """Count bytes that were moved for a job."""
 
 
 class DataManager:
@@ -196,11 +208,17 @@ class DataManager:
         the files on their way, by name and site
     flows
         by source and destination: files that arrived, their bytes, transfers that failed or were broken off
+    unclaimed
+        the bytes that policies moved and no job has asked for, by file and site
     choose
         the data policy's choice of a source: ``choose(file, size, sources, site)`` returns one of the sources
     send_outputs
         the data policy's choice of the site to which a file goes that was written at a site; ``None``: it stays
+    jobs
+        the stays of the jobs, once there are any
     """
+
+    jobs: Callers
 
     def __init__(
         self, env: Environment, spec: GridSpec, sites: tuple[Site, ...], retries: int, files: bool = True
@@ -214,12 +232,12 @@ class DataManager:
         self.way = self._ways.way
         self.fetches: dict[tuple[str, str], Fetch] = {}
         self.flows: dict[tuple[str, str], list[float]] = {}
+        self.unclaimed: dict[tuple[str, str], float] = defaultdict(float)
         self.choose: Callable[[str, float, list[Site], Site], Site] = self.nearest
         self.send_outputs: Callable[[str, Site], Site | None] = _stay_there
         self._rooms: dict[tuple[str, str], Arrived] = {}  # the waits for room, by file and site, in order
         self._stranded: dict[Fetch, None] = {}  # whose replicas are all at sites that are down
         self._moving: dict[Site, int] = dict.fromkeys(sites, 0)  # transfers to and from each site
-        self._busy: Callable[[Site], bool] = _never
         self._checking: set[Site] = set()  # where files that wait for room are being given up
         for site, given in zip(sites, spec.sites, strict=True):
             site.storage = make_storage(env, _named(given.storage, site.name), self.catalogue)
@@ -246,10 +264,11 @@ class DataManager:
 
     def fetch(
         self, file: str, site: Site, call: Arrived, cause: str = "stage in", job: BrokeredJob | None = None
-    ) -> bool:
+    ) -> None:
         """Bring a file to a site, where it has one pin more; ``call`` is called at once if it is there already.
 
-        Returns whether it has to be moved for this caller: nobody else has asked for it.
+        Its bytes are charged to the job that asks for it first, whoever began to send it: so are those that a policy
+        has moved there before.
 
         Parameters
         ----------
@@ -260,22 +279,21 @@ class DataManager:
         cause, job
             for the record
         """
+        if job is not None and (moved := self.unclaimed.pop((file, site.name), 0.0)):
+            self.jobs.charge(job, moved)
         if file in site.storage.files:
             site.storage.pin(file)
             call(None)
-            return False
+            return
         fetch = self.fetches.get((file, site.name))
-        if fetch is None:
-            if file not in self.catalogue or not self.catalogue.sites_of(file):
-                call(no_replica(file))
-                return False
+        if fetch is not None:
+            fetch.callers[call] = job
+        elif file not in self.catalogue or not self.catalogue.sites_of(file):
+            call(no_replica(file))
+        else:
             fetch = Fetch(file, self.catalogue.size(file), site, cause)
-            fetch.job = job
-            fetch.callers.append(call)
+            fetch.job = fetch.callers[call] = job
             self._begin(fetch)
-            return True
-        fetch.callers.append(call)
-        return False
 
     def _begin(self, fetch: Fetch) -> None:
         site = fetch.site
@@ -305,9 +323,15 @@ class DataManager:
         site.storage.release(file)
 
     def transfer(
-        self, file: str, source: Site | None, site: Site, mode: Literal["copy", "move"] = "copy", cause: str = "policy"
+        self,
+        file: str,
+        source: Site | None,
+        site: Site,
+        mode: Literal["copy", "move"] = "copy",
+        cause: str = "policy",
+        job: BrokeredJob | None = None,
     ) -> str | None:
-        """Copy or move a file to a site for a data policy; return why it cannot be, or ``None``.
+        """Copy or move a file to a site for a policy, for a job if one is given; return why it cannot be, or ``None``.
 
         A file that is there already, or on its way, is not sent again.
         """
@@ -323,7 +347,7 @@ class DataManager:
         if source is not None and not self._ways.joined(source, site):
             return f"no route from {source.name} to {site.name}"
         fetch = Fetch(file, self.catalogue.size(file), site, cause)
-        fetch.source, fetch.mode = source, mode
+        fetch.source, fetch.mode, fetch.job = source, mode, job
         self._begin(fetch)
         return None
 
@@ -441,12 +465,18 @@ class DataManager:
         self.check_room(site)
 
     def _left(self, fetch: Fetch, transfer: Event) -> None:
-        """Count the transfer of a file, which is over, and notify observers."""
+        """Count the transfer of a file, which is over, charge its bytes, and notify observers."""
         assert fetch.source is not None
         flow = self.flows.setdefault((fetch.source.name, fetch.site.name), [0, 0.0, 0])
+        askers = [job for job in (fetch.job, *fetch.callers.values()) if job is not None and job.state not in OVER]
+        fetch.job = askers[0] if askers else None
         if transfer.ok:
             flow[0] += 1
             flow[1] += fetch.size
+            if fetch.job is not None:
+                self.jobs.charge(fetch.job, fetch.size)
+            else:
+                self.unclaimed[fetch.file, fetch.site.name] += fetch.size
         else:
             flow[2] += 1
         fetch.transfer = None
@@ -471,7 +501,7 @@ class DataManager:
         fetch = self.fetches.get((file, site.name))
         if fetch is None or call not in fetch.callers:
             return
-        fetch.callers.remove(call)
+        del fetch.callers[call]
         if not fetch.callers and fetch.cause in ("stage in", "stage out"):
             self._stop(fetch)
             self._give_up(fetch, "no longer needed")
@@ -485,19 +515,18 @@ class DataManager:
 
     # ------------------------------------------------------------------ room that never comes
 
-    def watch(self, busy: Callable[[Site], bool]) -> None:
-        """Have a function say whether jobs at a site may still release their files by themselves."""
-        self._busy = busy
-
     def check_room(self, site: Site) -> None:
-        """Give up the first file that waits for room at a site where nothing will ever make room."""
+        """Have a job give way, or give up the first file that waits, at a site where nothing else will make room."""
         if not site.storage.waiting or site in self._checking:  # those who are told of a file give up others
             return
         self._checking.add(site)
-        while site.storage.waiting and not self._moving[site] and not self._busy(site):
-            key = next((key for key in self._rooms if key[1] == site.name), None)
-            if key is None:
+        while site.storage.waiting and not self._moving[site] and not self.jobs.busy(site):
+            files = [file for file, name in self._rooms if name == site.name]
+            if not files:
                 break
+            key = files[0], site.name
+            if (key not in self.fetches or self.fetches[key].callers) and self.jobs.give_way(site, files):
+                continue
             call = self._rooms.pop(key)
             site.storage.release(key[0])
             call(f"no room for file {key[0]} in storage {site.name}")
@@ -540,6 +569,12 @@ class DataManager:
             down = fetch.site.name if fetch.site.down else ", ".join(site.name for site in self.replicas(fetch.file))
             yield f"file {fetch.file} cannot be brought to {fetch.site.name}: down: {down}"
 
+    def notes(self, name: str) -> Iterator[str]:
+        """Yield a sentence about the bytes that are charged to no job of a grid of this name, if there are any."""
+        if moved := sum(self.unclaimed.values()):
+            shown = show_quantity(float(f"{moved:.3g}"), "B")
+            yield f"{name}: {shown} were moved by policies to sites where no job asked for them: charged to no job"
+
     # ------------------------------------------------------------------ snapshots
 
     def state(self, callers: Callers, known: Container[BrokeredJob]) -> FilesState:
@@ -566,6 +601,7 @@ class DataManager:
             tuple((file, self.by_name[name].number) for file, name in self._rooms),
             tuple((fetch.file, fetch.site.number) for fetch in self._stranded),
             self.network.own_states(),
+            tuple((file, self.by_name[name].number, size) for (file, name), size in self.unclaimed.items()),
         )
 
     def _check_copy(self) -> None:
@@ -620,12 +656,14 @@ class DataManager:
         self.network.settle()
         for file, number in snapshot.stranded:
             self._stranded[self.fetches[file, sites[number].name]] = None
+        for file, number, size in snapshot.unclaimed:
+            self.unclaimed[file, sites[number].name] = size
 
     def _fetch_again(
         self, state: FetchState, sites: Sequence[Site], callers: Callers, jobs: Mapping[int, BrokeredJob]
     ) -> Fetch:
         fetch = Fetch(state.file, state.size, sites[state.site], state.cause)
-        fetch.callers = [callers.arrival(row, state.file) for row in state.callers]
+        fetch.callers = {callers.arrival(row, state.file): jobs[row] for row in state.callers}
         fetch.job = None if state.job is None else jobs[state.job]
         fetch.source = None if state.source is None else sites[state.source]
         fetch.tries, fetch.room, fetch.mode = state.tries, state.room, state.mode
@@ -653,10 +691,6 @@ def _fetch_state(fetch: Fetch, rows: Mapping[Arrived, int], known: Container[Bro
 
 def _stay_there(_file: str, _site: Site) -> Site | None:
     return None
-
-
-def _never(_site: Site) -> bool:
-    return False
 
 
 def _named(spec: StorageSpec, site: str) -> StorageSpec:

@@ -56,7 +56,7 @@ class GridLedger(Ledger):
     status, attempts
         the final state, a number of :attr:`words`, -1: none yet; how often it was assigned
     bytes_in, bytes_out
-        bytes that were moved for it to and from the site
+        bytes that were moved between sites for it, whoever began that; bytes that it wrote
     errors
         the reason of a failure, by row
     past
@@ -102,9 +102,9 @@ class GridLedger(Ledger):
     def state(
         self, jobs: Iterable[BrokeredJob], sites: Sequence[Site]
     ) -> tuple[tuple[TraceState, ...], tuple[TryState, ...]]:
-        """Return the entries of jobs that have been assigned and have not ended, and their earlier attempts."""
+        """Return the entries of unfinished jobs that have been assigned or sent files, and their earlier attempts."""
         there = {job.row: job for job in jobs}
-        traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row])
+        traces = tuple(self._trace(job) for row, job in there.items() if self.attempts[row] or self.bytes_in[row])
         number = {site.name: site.number for site in sites}
         return traces, tuple(
             TryState(row, each.attempt, each.start, each.end, number[each.site], "requeued", each.reason)
@@ -116,7 +116,7 @@ class GridLedger(Ledger):
         row = job.row
         return TraceState(
             row,
-            self.site[row],
+            max(0, self.site[row]),
             self.attempts[row],
             _known(self.assigned[row]),
             _known(self.queued[row]),
@@ -149,7 +149,7 @@ class GridLedger(Ledger):
             for column, at in zip(columns, instants, strict=True):
                 if at is not None:
                     column[row] = at
-            self.site[row], self.attempts[row] = each.site, each.attempts
+            self.site[row], self.attempts[row] = each.site if each.attempts else -1, each.attempts
             self.bytes_in[row], self.bytes_out[row] = each.bytes_in, each.bytes_out
             job.started, job.attempts = each.started, each.starts
         for of, attempt, start, end, site, _, reason in tries:

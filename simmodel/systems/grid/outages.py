@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from simmodel.systems.grid.data import DataManager
     from simmodel.systems.grid.site import Site
     from simmodel.systems.grid.staging import Stays
+    from simmodel.systems.system import Timing
 
 __all__ = ["Outages"]
 
@@ -32,10 +33,7 @@ class Owner(Protocol):
     scheduler: Scheduler
     stays: Stays
     reasons: dict[BrokeredJob, str]
-
-    def plan(self, at: float, call: Callable[[], object], /) -> Call:
-        """Schedule a call at an instant (s)."""
-        ...
+    timing: Timing
 
     def site(self, name: str, /) -> Site:
         """Return a site by its name."""
@@ -69,6 +67,11 @@ class Outages:
         self.failures = Failures(grid.env, grid.name, models, self._failing_parts, self._plan, self._failed)
         self.coming: dict[tuple[int, str], tuple[str, Call]] = {}
 
+    def _at(self, at: float, call: Callable[[], object]) -> Call:
+        """Plan a change for an instant (s), in which it follows all ends, as in clusters."""
+        grid = self.grid
+        return grid.env.call_at(at, call, grid.timing.ends + 0.5)
+
     # ------------------------------------------------------------------ failures by chance
 
     def _failing_parts(self, number: int) -> Iterable[str]:
@@ -76,7 +79,7 @@ class Outages:
 
     def _plan(self, at: float, what: str, number: int, part: FailingPart) -> None:
         key = number, str(part)
-        self.coming[key] = what, self.grid.plan(at, partial(self._act, key))
+        self.coming[key] = what, self._at(at, partial(self._act, key))
 
     def _act(self, key: tuple[int, str]) -> None:
         what, _ = self.coming.pop(key)
@@ -121,9 +124,9 @@ class Outages:
         for i, outage in enumerate(self.grid.spec.outages):
             site = self.grid.site(outage.site)
             if outage.at >= now and (i, "begin") not in past:
-                self.calls[i, "begin"] = self.grid.plan(outage.at, partial(self.begin, site, outage.kind))
+                self.calls[i, "begin"] = self._at(outage.at, partial(self.begin, site, outage.kind))
             if now <= outage.until < float("inf") and (i, "end") not in past:
-                self.calls[i, "end"] = self.grid.plan(outage.until, partial(self.end, site, outage.kind))
+                self.calls[i, "end"] = self._at(outage.until, partial(self.end, site, outage.kind))
 
     def begin(self, site: Site, kind: Literal["down", "closed"]) -> None:
         """Take a site down or close it; each call needs its own :meth:`end`."""

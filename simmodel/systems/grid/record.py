@@ -62,7 +62,7 @@ def result_of(grid: GridCore, name: str, jobs: Table, runs: Table | None, **span
         changes=change_table(grid.changes),
         flows=_flows(grid),
         processors=sum(int(site.capacity) for site in grid.places),
-        report=grid.report + Report(notes=grid.outages.failures.notes()),
+        report=grid.report + Report(notes=(*grid.outages.failures.notes(), *grid.data.notes(grid.name))),
         decisions=grid.scheduler.timing(),
         reasons=reason_table(grid.scheduler.reasons),
         **options,
@@ -179,10 +179,11 @@ def place_table(grid: GridCore) -> Table:
             0.0,
             0.0,
             -1 if site.tier is None else site.tier,
+            max((host.speed for host in site.hosts), default=1.0),
         )
         for site in sites
     ]
-    names = ("place", "processors", "nodes", "idle_power", "load_power", "tier")
+    names = ("place", "processors", "nodes", "idle_power", "load_power", "tier", "speed")
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
 

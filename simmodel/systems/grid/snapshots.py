@@ -35,7 +35,7 @@ __all__ = ["Item", "Key", "agenda", "capture_grid", "keep_order", "restore_grid"
 
 def capture_grid(grid: GridCore) -> GridSnapshot:
     """Return the snapshot of a grid: see ``Grid.snapshot``."""
-    files = grid.data.state(grid.stays, grid.handed)
+    files = grid.data.state(grid.stays, set(grid.present()))
     sites = tuple(site.state(grid.stays.accessing) for site in grid.places)
     stays = grid.stays.state()
     base = capture(grid)
@@ -168,7 +168,7 @@ class _RestoredGrid(Restored):
         grid.stays.plan(snapshot.stays)
         grid.outages.restore(snapshot.past)
         rows: Any = self.rows
-        keep_order(grid, [(key[0], rows[key[1]]) if key[0] == "overhead" else key for key in snapshot.order])
+        keep_order(grid, [(key[0], rows[key[1]]) if key[0] in ("overhead", "limit") else key for key in snapshot.order])
 
     def adopt(self, each: Handed) -> BrokeredJob:
         """Adopt a job that has been assigned to a site, in the cluster there or on its way."""
@@ -222,8 +222,9 @@ def _ends(grid: GridCore) -> Iterator[Item]:
 
 def _calls(grid: GridCore) -> Iterator[Item]:
     for job, stay in grid.stays.present.items():
-        if stay.call is not None and stay.call.pending:
-            yield Item(("overhead", job.row), stay.call.number, stay.call, stay.call, "number")
+        for what, call in (("overhead", stay.call), ("limit", stay.limit)):
+            if call is not None and call.pending:
+                yield Item((what, job.row), call.number, call, call, "number")
     for (i, what), call in grid.outages.calls.items():
         if call.pending:
             yield Item(("outage", i, what), call.number, call, call, "number")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from hashlib import blake2b
+from math import ceil
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from simmodel.foundation.errors import InputError, SnapshotError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from simmodel.systems.grid.data import Arrived, DataManager
     from simmodel.systems.grid.ledger import GridLedger
     from simmodel.systems.grid.site import Site
+    from simmodel.systems.system import Timing
     from simmodel.work.job import Run
 
 __all__ = ["Stay", "Stays"]
@@ -35,6 +38,7 @@ class Keeper(Protocol):
     ledger: GridLedger
     reasons: dict[BrokeredJob, str]
     families: list[Dependencies]
+    timing: Timing
     restored: dict[int, BrokeredJob]
 
     @property
@@ -78,8 +82,6 @@ class Stay:
         the inputs that are on their way, with the call that they are announced by
     target
         the site to which the output goes that is staged out
-    moved
-        the inputs that are, or were, moved for it: no other job had asked for them
     pinned
         the inputs that it holds at the site, or the output that it overwrites
     index
@@ -88,6 +90,8 @@ class Stay:
         its present access, to read or to write
     call
         the end of its overhead, or the begin of ``inside``
+    limit
+        the end of its requested time, once it has started
     since
         the instant (s) at which the phase began
     """
@@ -98,8 +102,8 @@ class Stay:
         "host",
         "index",
         "job",
+        "limit",
         "missing",
-        "moved",
         "phase",
         "pinned",
         "run",
@@ -115,12 +119,12 @@ class Stay:
         self.run: Run | None = None
         self.host: int | None = None
         self.missing: dict[str, Arrived] = {}
-        self.moved: dict[str, None] = {}
         self.pinned: dict[str, None] = {}
         self.index = 0
         self.target: Site | None = None
         self.access: Access | None = None
         self.call: Call | None = None
+        self.limit: Call | None = None
         self.since = 0.0
 
     @property
@@ -152,7 +156,7 @@ class Stays:
         self._key = b""  # of the draws of overheads
         self._on_phase: tuple[Callable[..., object], ...] = ()
         self.env.on_hooks_changed(self._find_hooks)
-        data.watch(lambda site: self._holding.get(site, 0) > 0)
+        data.jobs = self
 
     def _find_hooks(self) -> None:
         self._on_phase = self.env.hooks("job_phase")
@@ -204,8 +208,7 @@ class Stays:
         job: Any = stay.job
         stay.missing = {file: partial(self._arrived, stay, file) for file in job.inputs}
         for file, call in list(stay.missing.items()):
-            if self.data.fetch(file, stay.site, call, job=job):
-                stay.moved[file] = None
+            self.data.fetch(file, stay.site, call, job=job)
             if stay.phase not in ("staging in", "inside"):
                 return  # it has failed, or all have come
 
@@ -219,8 +222,6 @@ class Stays:
             self._fail(stay, reason)
             return
         stay.pinned[file] = None
-        if file in stay.moved:
-            self.grid.ledger.bytes_in[stay.job.row] += self.data.catalogue.size(file)
         if not stay.missing:
             if stay.phase == "inside":
                 self._hold(stay.site, 1)
@@ -243,6 +244,36 @@ class Stays:
             self._go(stay, "over")
         self.grid.enter(job, site)
 
+    def charge(self, job: BrokeredJob, size: float) -> None:
+        """Count bytes that were moved for a job."""
+        self.grid.ledger.bytes_in[job.row] += size
+
+    def busy(self, site: Site) -> bool:
+        """Whether jobs at a site will release their files by themselves."""
+        return self._holding.get(site, 0) > 0
+
+    def give_way(self, site: Site, files: Sequence[str]) -> bool:
+        """Fail the last job at a site that holds files while it waits for room for others, if this brings the first in.
+
+        Parameters
+        ----------
+        files
+            those that wait for room there, in order
+        """
+        waiting = [stay for stay in self.present.values() if stay.site is site and stay.pinned and stay.missing]
+        waiting = [stay for stay in waiting if not stay.missing.keys().isdisjoint(files)]
+        held = Counter(file for stay in waiting for file in stay.pinned)
+        storage, catalogue = site.storage, self.data.catalogue
+        loose = [file for file in storage.files if storage.pins(file) <= held[file] and catalogue.may_drop(file)]
+        room = storage.free + sum(ceil(storage.files[file]) for file in loose)
+        if not waiting or room < ceil(catalogue.size(files[0])):
+            return False
+        alone = [stay for stay in waiting if any(held[file] == 1 and file in loose for file in stay.pinned)]
+        stay = (alone or waiting)[-1]
+        wanted = next(file for file in files if file in stay.missing)
+        self._fail(stay, f"no room for file {wanted} in storage {site.name}")
+        return True
+
     def _hold(self, site: Site, change: int) -> None:
         self._holding[site] = self._holding.get(site, 0) + change
         if change < 0:
@@ -257,10 +288,18 @@ class Stays:
         stay.run = run
         nodes = run.grant.nodes
         stay.host = None if not nodes else nodes[0]
+        self._limit(stay, run)
         if stay.pinned:
             self._read(stay)
         else:  # in an event of its own: it may end jobs at once, which the site's policy is deciding on
             stay.call = self.grid.plan(self.env._now, partial(self.bring_inside, stay))
+
+    def _limit(self, stay: Stay, run: Run) -> None:
+        """Plan the end of the requested time of a job that has started: after all ends of that instant."""
+        execution, job = stay.site.system.execution, stay.job
+        if stay.site.system.core.overrun == "stop" and not job.unrequested:
+            at = run.started + job.limit / run.place.speed_of(job, run.grant.nodes)
+            stay.limit = self.env.call_at(at, partial(execution.stop, run, "timeout"), self.grid.timing.ends + 0.25)
 
     def bring_inside(self, stay: Stay) -> None:
         """Have a job that has started bring its inputs."""
@@ -310,6 +349,9 @@ class Stays:
         assert stay is not None
         if stay.run is None and job.run is not None:
             stay.run = job.run
+        if stay.limit is not None:
+            self.env.withdraw(stay.limit)
+            stay.limit = None
         job.state = "staging out"
         stay.index = 0
         self._go(stay, "writing")
@@ -439,8 +481,9 @@ class Stays:
         self._go(stay, "over")
         if phase in ("overhead", "staging in"):
             site.arrived(job)
-        if stay.call is not None:
-            self.env.withdraw(stay.call)
+        for planned in (stay.call, stay.limit):
+            if planned is not None and planned.pending:
+                self.env.withdraw(planned)
         where = stay.target if phase == "staging out" and stay.target is not None else site
         room = room and not stay.missing  # that of another's fetch
         for file, call in list(stay.missing.items()):
@@ -530,7 +573,7 @@ class Stays:
         stay = self.present[job] = Stay(job, site)
         stay.phase = state.phase  # type: ignore[assignment]
         stay.host, stay.index, stay.since = state.host, state.position, state.since
-        stay.pinned, stay.moved = dict.fromkeys(state.pinned), dict.fromkeys(state.moved)
+        stay.pinned = dict.fromkeys(state.pinned)
         job._outcome = state.outcome
         if state.phase in ("overhead", "staging in"):
             job.state = "staging in"
@@ -577,8 +620,10 @@ class Stays:
     def plan(self, states: Iterable[StayState]) -> None:
         """Plan the ends of overheads and the begins of ``inside`` of restored stays."""
         for state in states:
+            stay = self._restored(state.row)
+            if stay.run is not None and stay.job.state == "running" and stay.job.course is not None:
+                self._limit(stay, stay.run)
             if state.ends is not None:
-                stay = self._restored(state.row)
                 then = self._ready if state.phase == "overhead" else self.bring_inside
                 stay.call = self.grid.plan(state.ends, partial(then, stay))
 
@@ -604,7 +649,6 @@ def _state_of(stay: Stay) -> StayState:
         position=stay.index,
         pinned=tuple(stay.pinned),
         missing=tuple(stay.missing),
-        moved=tuple(stay.moved),
         spec=job._job if away else None,
         length=float(job._length) if away else None,
         outcome=job._outcome,

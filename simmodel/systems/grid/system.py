@@ -129,6 +129,9 @@ class Grid(GridCore):
         its name in reports; its turn among schedulers that share an instant
     clusters
         for :meth:`from_snapshot`: the clusters of the sites, if these have been restored
+    overrun
+        ``"stop"`` ends jobs that have held cores for their requested time, which counts at speed 1; ``"continue"``:
+        they run on
 
     Attributes
     ----------

@@ -241,13 +241,14 @@ def test_a_job_gives_up_no_room_of_another_that_writes_the_same_file():
     assert result.jobs["finished"].tolist() == [110, 100, 2]
 
 
-def test_the_last_byte_of_an_output_counts_although_the_site_fails_at_that_instant():
+def test_the_last_byte_of_an_output_counts_although_a_script_takes_the_site_down_at_that_instant():
     disk = StorageSpec(capacity=100, write_bandwidth=10)
-    outage = SiteOutageSpec(site="a", at=15, until=20)
-    spec = GridSpec(sites=[SiteSpec(name="a", cores=1, storage=disk)], outages=[outage], retries=1)
-    rows = events_of(spec, [Job(run=5, outputs=[File("o", 100)])])
-    assert rows["jobs"][0]["state"] == "finished"
-    assert rows["jobs"][0]["attempts"] == 2
+    spec = GridSpec(sites=[SiteSpec(name="a", cores=1, storage=disk)], retries=1)
+    sim = start(spec, [Job(run=5, outputs=[File("o", 100)])])
+    sim.env.call_at(15, lambda: sim.system.take_down("a"))  # before the writing, which is planned later
+    sim.env.call_at(20, lambda: sim.system.bring_up("a"))
+    [row] = sim.run().result().jobs.rows()
+    assert (row["state"], row["attempts"]) == ("finished", 2)
 
 
 # ---------------------------------------------------------------------- what the data set says
