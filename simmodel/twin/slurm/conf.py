@@ -55,9 +55,10 @@ _KINDS: Mapping[str, Keys] = {
 _INCLUDE = re.compile(r"include\s+(\S+)", re.IGNORECASE)
 _MOST = 100  # files that are included, one in another
 _OF_CONF = re.compile(
-    r"^\s*(SlurmctldHost|ControlMachine|ClusterName|(SwitchName|BlockName)=\S+ (Nodes|Switches)"
-    r"|NodeName=\S+ .*\b(CPUs|Boards|Sockets|RealMemory)=)",
-    re.MULTILINE,
+    r"^\s*((SlurmctldHost|ControlMachine|ClusterName|SlurmUser|SlurmctldPort|SlurmdPort|SelectType"
+    r"|SchedulerType|StateSaveLocation)=|(SwitchName|BlockName)=\S+ (Nodes|Switches)|(NodeName|PartitionName)=DEFAULT\b"
+    r"|NodeName=\S+ .*\b(CPUs|Procs|Boards|Sockets|CoresPerSocket|RealMemory)=)",
+    re.MULTILINE | re.IGNORECASE,
 )
 
 

@@ -319,3 +319,10 @@ def test_unknown_keys_of_several_files_are_all_named(tmp_path: Path) -> None:
             "nodes n[1-2]: OddOfNode=2 (unknown key: may change starts)",
             "scheduler: OddKey=1 (unknown key: may change starts)",
         ]
+
+
+def test_a_conf_is_known_without_the_name_of_its_cluster(tmp_path: Path) -> None:
+    conf = "slurmuser=root\nNodeName=DEFAULT State=UNKNOWN\nNodeName=login NodeAddr=10.1.1.1\nInclude /etc/nodes.conf\n"
+    found = site(tmp_path, conf, nodes="NodeName=c-[1-2] CPUs=4\nPartitionName=w Nodes=c-[1-2]\n")
+    assert "platform: 2 nodes with 8 CPUs; partitions w" in found.report()
+    assert notes(found) == ["nodes login: in no partition (left out)"]
