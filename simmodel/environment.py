@@ -314,7 +314,8 @@ class Environment(simpy.Environment):
     def plan(self, occurrence: Occurrence | Event, at: float, priority: float) -> int:
         """Schedule an occurrence at an instant (s) that is not past; return its sequence number.
 
-        The entry for whatever knows an instant instead of a delay: the instant is met exactly.
+        The entry for whatever knows an instant instead of a delay: the instant is met exactly. What is planned for
+        infinity never happens.
 
         Raises
         ------
@@ -326,7 +327,9 @@ class Environment(simpy.Environment):
         >>> env = Environment(); _ = env.plan(Alarm(), 5, END); env.run()
         alarm
         """
-        if not at >= self._now:
+        if not self._now <= at <= NEVER:
+            if at > NEVER:
+                return next(self._eid)
             raise self._refused(at)
         number = next(self._eid)
         heappush(self._queue, (at, priority, number, occurrence))  # type: ignore[misc]
@@ -575,7 +578,10 @@ class Environment(simpy.Environment):
         event = Event(self)
         event._ok = True
         event._value = None
-        self.plan(event, at, URGENT)  # a delay would be rounded
+        if at > NEVER:
+            self.schedule(event, URGENT, at)
+        else:
+            self.plan(event, at, URGENT)  # a delay would be rounded
         return event
 
     def _loop(self) -> None:

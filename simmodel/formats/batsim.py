@@ -13,7 +13,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Mapping
-from math import inf, isnan
+from math import inf, isfinite, isnan
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +95,8 @@ class BatsimRun(NamedTuple):
 def read_batsim(source: Source, *, flops: float | None = None) -> Workload:
     """Read a workload of Batsim.
 
-    A resource is a node with one processor. The wall time is the requested time. A job whose profile has messages
+    A resource is a node with one processor. The wall time is the requested time; without one nobody knows when the job
+    ends: the requested time is infinite. A job whose profile has messages
     gets :class:`~simmodel.work.traffic.Traffic`, one whose profile is a sequence with messages
     :class:`~simmodel.work.traffic.Phases`; the name of a job is that of its profile. A job whose profile has a ``ret``
     other than 0 fails with this exit code, and a sequence ends with the first of its profiles that does. Other keys are
@@ -241,7 +242,7 @@ class _Reader:
             id=value["id"].key(),
             name=name,
             submit=value["subtime"].number(),
-            requested=None if limit == -1 else limit,
+            requested=inf if limit == -1 else limit,
             processors=count,
             nodes=None if traffic is None else count,
             run=sum(phase.compute for phase in phases) * repeats if traffic is None else None,
@@ -382,7 +383,7 @@ def write_batsim_jobs(result: JobRecord, path: str | Path, workload: Workload | 
         ran = end - start
         times: list[float] = [start, ran, end, start - submit, end - submit, (end - submit) / ran if ran else inf]
         times = [-1.0 if isnan(each) else each for each in times]
-        asked = [submit, row["processors"], -1 if isnan(limit) else limit]
+        asked = [submit, row["processors"], limit if isfinite(limit) else -1]
         ended = [int(row["status"] == "completed"), _STATES[row["status"]], *times]
         resources = _intervals(nodes.get(row["job"]) or ())
         writer.writerow([row["job"], title, spec.name if spec else "", *asked, *ended, resources, -1, ""])

@@ -15,6 +15,7 @@ from simmodel.formats.tables import (
     csv_rows,
     duration,
     in_order,
+    limit,
     moments,
     names,
     repeated,
@@ -24,6 +25,7 @@ from simmodel.formats.tables import (
 from simmodel.foundation.errors import BadLine, InputError, NoJobs, shown, unknown
 from simmodel.foundation.loading import Source, is_strict, read_lines, reader, title_of
 from simmodel.foundation.units import parse_quantity
+from simmodel.work.node_chunks import chunk_text, chunks_of
 from simmodel.work.outcomes import ACCEPTED, STATUS_OF, leave_queue, outcome_in
 from simmodel.work.table import Columns, Table, cell_text
 from simmodel.work.task import SHARE
@@ -64,7 +66,7 @@ def read_columns(
     others. Required
     are ``submit``, and ``run`` or both ``start`` and ``end`` (from which ``run`` and ``wait`` are computed);
     ``processors`` defaults to 1. Instants are seconds or timestamps; durations are seconds, ``H:MM:SS`` or time deltas.
-    Empty cells are unknown values. Other columns are ignored.
+    Empty cells are unknown values; ``requested`` may be ``UNLIMITED``. Other columns are ignored.
 
     Parameters
     ----------
@@ -300,7 +302,10 @@ def _kind(column: str) -> tuple[str, Callable[[Cell, str], float | str]]:
     if column in _INSTANTS:
         return "an instant (seconds or a timestamp)", lambda _, text: float(text)
     if column in _DURATIONS:
-        return "seconds", lambda cell, text: cell.total_seconds() if isinstance(cell, timedelta) else duration(text)
+        seconds = limit if column == "requested" else duration
+        return "seconds", lambda cell, text: cell.total_seconds() if isinstance(cell, timedelta) else seconds(text)
+    if column == "chunks":
+        return "cores of each node such as '8+2' or '2*8:gpus=1+4'", lambda _, text: chunk_text(chunks_of(text))
     if column in _BYTES:
         return "bytes", lambda _, text: float(text) if text else float("nan")
     if column.startswith(SHARE):

@@ -11,22 +11,38 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, tzinfo
 from itertools import chain
 from typing import Any
 
-from simmodel.formats.tables import AMBIGUOUS, columns_of, duration, in_order, memory, moments, taken, whole, zone
+from simmodel.formats.tables import (
+    AMBIGUOUS,
+    columns_of,
+    duration,
+    in_order,
+    limit,
+    memory,
+    moments,
+    passed_over,
+    taken,
+    whole,
+    zone,
+)
 from simmodel.foundation.errors import InputError, NoJobs, shown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.work.node_chunks import chunk_text, spread
 from simmodel.work.outcomes import STATUS_OF, outcome_in
 from simmodel.work.workload import Report, Workload
 
 __all__ = ["read_sacct"]
 
 _WAITING_ARRAY = re.compile(r"\d+_\[.*\]")
-_GPUS = re.compile(r"gres/gpu(:[^=,]*)?=(\d+)")
+# A type has another character than digits, or is followed by a number; 7696487 is the number of the plug-in gpu.
+_TYPE = r":([^:=,(]*[^:=,(\d][^:=,(]*|[^:=,(]+(?=[:=]))"
+_GPUS = re.compile(rf"(?:^|,)(?:gres[/:])?(?:gpu|7696487)(?:{_TYPE})?(?:[:=](\d+))?(?=[,(]|$)")
 _MEMORY = re.compile(r"(?:^|,)mem=([^,]*)")
 _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status", "state")
 _NO_NODES = ("", "None assigned", "(null)", "None")
@@ -45,10 +61,16 @@ def read_sacct(
     Required are ``JobID``, ``Submit``, a number of processors (``AllocCPUS``, ``NCPUS`` or ``ReqCPUS``) and a run time
     (``Elapsed``, ``ElapsedRaw``, or ``Start`` and ``End``). Also read are ``Timelimit``, ``NNodes``, ``State``,
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
-    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``ReqMem``, ``Priority``, ``TotalCPU``, ``ExitCode``; and as
-    further columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
-    ``simmodel slurm`` uses. Other fields are ignored. Lines of ``jobcomp/filetxt`` have the names of their fields.
-    A name, comment or submit line may contain the delimiter and line breaks: the fields around it tell where it ends.
+    ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``AllocGRES`` and ``ReqGRES`` (GPUs, before Slurm 20.11),
+    ``ReqMem``, ``Priority``, ``TotalCPU``, ``ExitCode``, ``Suspended`` (no part of the run time); and as further
+    columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
+    ``simmodel slurm`` uses. Of the other fields, the report names those that may change the result or that sacct does
+    not have. Lines of ``jobcomp/filetxt`` have the names of their fields. A name, comment or submit line may contain
+    the delimiter and line breaks: the fields around it tell where it ends.
+
+    sacct tells the totals of a job only: CPUs and GPUs that are not a multiple of the nodes are spread over them as
+    evenly as possible (column ``chunks``), which the report counts. A time limit of ``UNLIMITED`` or
+    ``Partition_Limit`` is infinite: nobody knows when such a job ends.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs, and so is each run of a job that was requeued
@@ -95,6 +117,8 @@ def read_sacct(
         raise InputError("must start with a line of sacct field names, got an empty file", source=name)
     fields = [cell.strip().lower() for cell in head.split(delimiter)]
     _check_fields(fields, name, number)
+    written = dict(zip(fields, map(str.strip, head.split(delimiter)), strict=True))
+    others, ignored = written.keys() - _KNOWN - {""}, Counter[str]()
     table = _records(lines, fields, delimiter, report)
 
     def take(cells: list[str]) -> dict[str, Any] | None:
@@ -103,11 +127,14 @@ def read_sacct(
         if kind == "job steps" or _WAITING_ARRAY.fullmatch(record["jobid"]):
             report.skipped[kind] += 1
             return None
+        ignored.update(field for field in others if record[field])
         return _job(record, local, report)
 
     rows = list(taken(table, take, name, report, strict=strict))
     if not rows:
         raise NoJobs("no jobs", name, report=report)
+    written |= {name.lower(): name for name in _CHANGES}
+    passed_over(report, {written[field]: count for field, count in ignored.items()}, _CHANGES, "field")
     return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
 
 
@@ -164,6 +191,32 @@ def _aligned(cells: list[str], fields: list[str], delimiter: str) -> list[str]:
     return found[-1] if found else [cell.strip() for cell in cells]
 
 
+_FIELDS: Mapping[str, str] = {
+    "read": """
+        jobid submit eligible start end elapsed elapsedraw suspended timelimit timelimitraw alloccpus ncpus reqcpus
+        allocnodes nnodes reqnodes state exitcode jobname reason user group account partition qos alloctres reqtres
+        allocgres reqgres reqmem totalcpu priority nodelist reservation constraints submitline""",
+    "harmless": """
+        admincomment associd avecpu avecpufreq avediskread avediskwrite avepages averss avevmsize blockid cluster
+        comment consumedenergy consumedenergyraw container cputime cputimeraw dbindex derivedexitcode extra
+        failednode flags gid hetjobid hetjoboffset jobidraw layout maxdiskread maxdiskreadnode maxdiskreadtask
+        maxdiskwrite maxdiskwritenode maxdiskwritetask maxpages maxpagesnode maxpagestask maxrss maxrssnode maxrsstask
+        maxvmsize maxvmsizenode maxvmsizetask mcslabel mincpu mincpunode mincputask ntasks planned plannedcpu
+        plannedcpuraw qosraw qosreq reqcpufreq reqcpufreqgov reqcpufreqmax reqcpufreqmin reservationid reserved
+        restarts resvcpu resvcpuraw sluid stderr stdin stdout systemcomment systemcpu tresusageinave tresusageinmax
+        tresusageinmaxnode tresusageinmaxtask tresusageinmin tresusageinminnode tresusageinmintask tresusageintot
+        tresusageoutave tresusageoutmax tresusageoutmaxnode tresusageoutmaxtask tresusageoutmin tresusageoutminnode
+        tresusageoutmintask tresusageouttot uid usercpu wckey wckeyid workdir""",
+}
+"""The fields of sacct, in lower case: those that are read, and those that tell names, what a job did while it ran, or
+what other fields tell, too."""
+_KNOWN = frozenset(" ".join(_FIELDS.values()).split())
+_CHANGES = {
+    "Licenses": "licences that jobs hold are not simulated",
+    "SegmentSize": "nodes that must be near each other are chosen by the placement of the platform",
+}
+"""Other fields of sacct, and why a simulation without them may differ."""
+
 _COMPLETION = {
     "UserId": "User",
     "JobState": "State",
@@ -181,6 +234,7 @@ _COMPLETION = {
     "SubmitTime": "Submit",
     "EligibleTime": "Eligible",
     "ExitCode": "ExitCode",
+    "Gres": "ReqGRES",
 }
 """Fields of jobcomp/filetxt, and those of sacct that say the same."""
 _COMPLETED = re.compile(r"(?:^| )(JobId|ArrayJobId|ArrayTaskId|" + "|".join(_COMPLETION) + r")=(\S*)")
@@ -207,8 +261,6 @@ def _completed(line: str, delimiter: str) -> str:
     if "ArrayTaskId" in found:
         name = f"{found.get('ArrayJobId', name)}_{found['ArrayTaskId']}"
     found["UserId"] = found.get("UserId", "").partition("(")[0]
-    if not found.get("TimeLimit", "").isdecimal():
-        found["TimeLimit"] = ""  # UNLIMITED, or that of the partition
     return delimiter.join([name, *(found.get(field, "") for field in _COMPLETION)])
 
 
@@ -270,7 +322,9 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
     runs_on = state != "" and not outcome and math.isnan(end)
     if state in _AGAIN and not runs_on:
         outcome = "cancelled"
-    run = elapsed if {"elapsedraw", "elapsed"} & record.keys() else end - start
+    suspended = _amount(record, duration, "suspended")
+    whole_run = end - start - (suspended if suspended > 0 else 0.0)
+    run = elapsed if {"elapsedraw", "elapsed"} & record.keys() else whole_run
     nowhere = record.get("nodelist", "") in _NO_NODES
     started = "start" not in record or not math.isnan(start)
     if run == 0 and nowhere and (state in _IN_QUEUE or "nodelist" in record):  # as Slurm before 21 has it
@@ -278,7 +332,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
     cancelled_waiting = not started and not math.isnan(end) and outcome != "completed"
     processors = _count(record, "alloccpus", "ncpus", "reqcpus")
     nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
-    minutes = _amount(record, duration, "timelimitraw")
+    minutes = _amount(record, limit, "timelimitraw")
     job = {
         "job": record["jobid"],
         "submit": submit,
@@ -286,7 +340,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
         "run": run if started and not runs_on else math.nan,
         "processors": processors,
         "requested_processors": _count(record, "reqcpus"),
-        "requested": _amount(record, duration, "timelimit") if math.isnan(minutes) else minutes * 60,
+        "requested": _amount(record, limit, "timelimit") if math.isnan(minutes) else minutes * 60,
         "cpu_time": _amount(record, duration, "totalcpu") / max(processors, 1),
         "status": STATUS_OF.get(outcome, 0),
         "outcome": outcome,
@@ -311,8 +365,14 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
         "reason": record.get("reason", ""),
         "name": record.get("jobname", ""),
     }
-    gpus = _gpus(record)
+    gpus = _gpus(record, nodes)
     amount = _memory(record, processors, nodes)
+    job["chunks"] = ""
+    if 0 < nodes <= processors and (processors % nodes or gpus % nodes):
+        per_core = record.get("reqmem", "").endswith("c")
+        each = 0.0 if math.isnan(amount) else amount / (processors if per_core else nodes)
+        job["chunks"] = chunk_text(spread(processors, nodes, gpus, each, per_core=per_core))
+        report.repaired["CPUs or GPUs not the same on all nodes: spread evenly"] += 1
     job["requested_memory"] = amount / processors if processors > 0 else math.nan
     job["gpus_per_node"] = -(-gpus // max(nodes, 1))
     job["memory_per_node"] = amount / max(nodes, 1)
@@ -332,12 +392,17 @@ def _exit_code(text: str) -> int:
     return int(found[1]) or (128 + signal if signal else 0)
 
 
-def _gpus(record: Mapping[str, str]) -> int:
-    """Count the GPUs of a job: the untyped count, which includes all types, or else the sum of the typed ones."""
-    for field in ("alloctres", "reqtres"):
+def _gpus(record: Mapping[str, str], nodes: int) -> int:
+    """Count the GPUs of a job: the untyped count, which includes all types, or else the sum of the typed ones.
+
+    ``ReqGRES`` counts those of each node, the other fields those of the job.
+    """
+    for field in ("alloctres", "reqtres", "allocgres", "reqgres"):
         found = _GPUS.findall(record.get(field, ""))
         if found:
-            return next((int(n) for kind, n in found if not kind), sum(int(n) for _, n in found))
+            count = next((n for kind, n in found if not kind), None)
+            total = int(count or 1) if count is not None else sum(int(n or 1) for _, n in found)
+            return total * max(nodes, 1) if field == "reqgres" else total
     return 0
 
 

@@ -297,7 +297,8 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
 
     Reading the file gives the same 18 columns and the same header, except for a ``MaxRecords`` that counts more jobs.
     Users, groups, queues and partitions given as text are numbered from 1 in the order of their first jobs, and the
-    header lists the numbers; job names are numbered likewise. The report lists the columns that the format lacks.
+    header lists the numbers; job names are numbered likewise. The report lists the columns that the format lacks, and
+    counts infinite requested times, which are written as missing.
 
     Parameters
     ----------
@@ -347,6 +348,9 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
     comments = [f"; {key}: {line}".rstrip() for key, value in header.items() for line in value.split("\n")]
     write_text(path, "\n".join([*comments, *map(" ".join, zip(*columns, strict=True))]) + "\n")
     report = Report()
+    endless = int(np.isinf(workload.get("requested")).sum())
+    if endless:
+        report.repaired["infinite requested time: written as missing"] += endless
     for name in workload.table.names:
         if name not in FIELDS and name not in _SAID:
             report.skipped[f"column {name}: no place for it in SWF"] += 1
@@ -381,7 +385,7 @@ def _written(field: str, values: NDArray[np.number]) -> list[str]:
     """Write numbers in the shortest form that reads back exactly: 3.0 as 3."""
     if values.dtype.kind == "f":
         values = values / 1024 if field in _MEMORY else values
-        values = np.where(np.isnan(values), -1, values)
+        values = np.where(np.isfinite(values), values, -1)
         if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
             return [str(int(v)) if v == int(v) else repr(v) for v in values.tolist()]
     elif field in _MEMORY:

@@ -25,9 +25,11 @@ __all__ = [
     "duration",
     "in_order",
     "instant",
+    "limit",
     "memory",
     "moments",
     "names",
+    "passed_over",
     "repeated",
     "taken",
     "whole",
@@ -40,6 +42,7 @@ _Given = TypeVar("_Given")
 _Found = TypeVar("_Found")
 _WHOLE = re.compile(r"[+-]?\d{1,18}")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTPE]?)I?B?", re.IGNORECASE)
+_ENDLESS = frozenset(("unlimited", "partition_limit", "infinite"))
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
 
 
@@ -96,6 +99,33 @@ def csv_rows(lines: Iterable[str], name: str, delimiter: str = ",", first: int =
     except csv.Error as error:
         place = f"line {rows.line_num + first - 1}"
         raise InputError(f"invalid CSV: {error}", source=name, place=place) from None
+
+
+def passed_over(report: Report, found: Mapping[str, int], known: Mapping[str, str], what: str) -> None:
+    """Note in a report what is not read although it may change the result, and what is not known.
+
+    Parameters
+    ----------
+    report
+        of the reader
+    found
+        how many jobs have it, by name, without what is read or harmless
+    known
+        what may change the result, and in which way
+    what
+        the kind of names
+
+    >>> from simmodel.work.workload import Report
+    >>> report = Report()
+    >>> passed_over(report, {"Licenses": 2, "Foo": 1}, {"Licenses": "licences"}, "field"); print(report)
+    field Licenses is not read (licences; 2 jobs); field Foo is not known, and is not read (1 job)
+    """
+    for name, count in sorted(found.items(), key=lambda each: (each[0] not in known, each[0])):
+        jobs = f"{count:,} job{'' if count == 1 else 's'}"
+        if name in known:
+            report.note(f"{what} {name} is not read ({known[name]}; {jobs})")
+        else:
+            report.note(f"{what} {name} is not known, and is not read ({jobs})")
 
 
 # ---------------------------------------------------------------------- cells
@@ -212,6 +242,15 @@ def duration(text: str) -> float:
     for part in parts:
         seconds = seconds * 60 + part
     return seconds + 86400 * int(days or 0)
+
+
+def limit(text: str) -> float:
+    """Return the seconds of a time limit; infinite if there is none, or that of a partition which is not told.
+
+    >>> limit("UNLIMITED"), limit("Partition_Limit"), limit("01:00:00"), limit("")
+    (inf, inf, 3600.0, nan)
+    """
+    return float("inf") if text.lower() in _ENDLESS else duration(text)
 
 
 def memory(text: str) -> float:

@@ -182,7 +182,7 @@ class _JobSweep:
             requests = not judged.any() or bool((requested[judged] != run[judged]).any())
         if not requests:
             requested = np.full(len(requested), np.nan)
-        self.requested = np.where(requested > 0, requested, np.nan).tolist()
+        self.requested = np.where((requested > 0) & np.isfinite(requested), requested, np.nan).tolist()
         self.users = jobs["user"].tolist() if "user" in jobs else [None] * len(jobs)
         self.starts = _in_order(jobs["start"])
         self.ends = _in_order(jobs["end"])

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.policies.ordering import FCFS, SJF, at_each_place, order as order_named, settled
-from simmodel.scheduling.protocol import Decision, Policy, Reserve, Start, View
+from simmodel.policies.spare import Keeping, Spares
+from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
@@ -30,13 +31,16 @@ INFINITY = float("inf")
 new_start = partial(tuple.__new__, Start)  # a third of the cost of Start(work, place)
 
 
-class Easy(Policy):
+class Easy(Keeping):
     """EASY: the head of the queue is promised the earliest start at which it fits; other jobs may not delay it.
 
     Heads start while they fit. A head that does not fit is promised the instant at which it fits if all running jobs
     end as expected; ``extra`` are the processors then free beside it. The other jobs are tried once, in order: a job
     starts if it fits now and either ends by the promised instant or fits in ``extra``, which shrinks if the job runs
     past that instant. Each decision makes a new promise.
+
+    No promise can be made to a head while work without a time limit is in its way. Then other jobs may use what has
+    been free ever since it came first; what falls free is kept for it.
 
     Parameters
     ----------
@@ -68,10 +72,12 @@ class Easy(Policy):
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
         self._held: tuple[int, dict[Pool, LiveJob]] = -1, {}  # sum of versions, the jobs for which places are held then
         self._ends: dict[Pool, tuple[int, dict[int, float]]] = {}  # version, and the earliest start (s) by width
+        self._spares = Spares()
         self._promised: dict[Pool, Promise] = {}  # where the free processors are not the whole state
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
+        super().forget()
         self._blocked.clear()
         self._promised.clear()
 
@@ -81,7 +87,7 @@ class Easy(Policy):
         if len(places) > 1:
             if not view.choices:
                 return at_each_place(view, self._at)
-            if view.waiting.count == 1 and not self.promises:
+            if view.waiting.count == 1 and not self.promises and not any(place.running.endless for place in places):
                 (entries,) = set(view.choices.values())
                 return [new_start((each, each.place, None, None, None)) for each in entries if each.place.fits(each)][
                     :1
@@ -153,7 +159,8 @@ class Easy(Policy):
         return {
             place
             for place in view.places
-            if place.free > 0 and (not place.simple or place.free >= at(place).lanes(candidates).narrowest)
+            if (place.free > 0 and (not place.simple or place.free >= at(place).lanes(candidates).narrowest))
+            or place.running.endless
         }
 
     def _earliest(self, entry: LiveJob) -> float:
@@ -202,6 +209,12 @@ class Easy(Policy):
         promise = self._promised[place] = place.promise(head, waiting, self.candidates, self._promised.get(place))
         if self.promises:
             yield Reserve(head, place, promise.at)
+        if place.running.endless and promise.at == INFINITY:
+            del self._promised[place]
+            yield from self._beside_endless(view, place, head)
+            return
+        if self._spares:
+            self._spares.pop(place.name, None)
         while (found := promise.next()) is not None:
             job, allocation = found
             yield Start(job, place, None, allocation)
@@ -209,17 +222,18 @@ class Easy(Policy):
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Do :meth:`_beside` with two numbers, the promised instant and ``extra``: nearly all decisions are these."""
         waiting = view.waiting.at(place)
-        order, promises = self.order, self.promises
-        if order.changes and not promises and place.free < waiting.lanes(self.candidates).narrowest:
+        order, promises, running = self.order, self.promises, place.running
+        tight = order.changes and not promises and place.free < waiting.lanes(self.candidates).narrowest
+        if tight and not running.endless:
             return  # without a look at the scores of all jobs
         queue = waiting.by(order)
         # _heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
             yield new_start((head, place, None, None, None))
-        if head is None or (place.free <= 0 and not promises):
+        if head is None or (place.free <= 0 and not (promises or running.endless)):
             return
         lanes = waiting.lanes(self.candidates)
-        if place.free < lanes.narrowest and not promises:
+        if place.free < lanes.narrowest and not (promises or running.endless):
             return
         if head in view.choices and (head := self._first(view, place, head)) is None:
             return
@@ -240,6 +254,12 @@ class Easy(Policy):
         limit = at - now
         if promises:
             yield Reserve(head, place, at)
+        if at == INFINITY and place.running.endless:
+            self._blocked.pop(place, None)
+            yield from self._beside_endless(view, place, head)
+            return
+        if self._spares:
+            self._spares.pop(place.name, None)
         holds = exact = True
         while (job := first_fitting(place.free, limit, extra)) is not None:
             requested = job.planned
@@ -251,6 +271,20 @@ class Easy(Policy):
             yield new_start((job, place, None, None, None))
         if not promises:
             self._blocked[place] = (place.version if holds else -1, head, at, extra, exact)
+
+    def _beside_endless(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
+        """Start other jobs beside one that no known end frees, on what has been free ever since it came first."""
+        waiting, spare = view.waiting.at(place), self._spares.at(place, head)
+        lanes = waiting.lanes(self.candidates)
+        while place.simple and (job := lanes.first_fitting(place.free, -INFINITY, spare.cores)) is not None:
+            yield Start(job, place, None, spare.room(job))
+            spare.take(job)
+        for job in () if place.simple else waiting.by(self.candidates):
+            if min(place.free, spare.cores) < lanes.narrowest:
+                return
+            if job is not head and (allocation := spare.room(job)) is not None:
+                yield Start(job, place, None, allocation)
+                spare.take(job)
 
 
 def Backfill(

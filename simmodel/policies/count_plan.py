@@ -175,6 +175,7 @@ class CountPlan:
         "_tried",
         "_version",
         "_waiting",
+        "_without",
     )
 
     def __init__(self, place: Pool, waiting: WaitingQueue, order: OrderLike, *, keep: bool) -> None:
@@ -198,6 +199,7 @@ class CountPlan:
         self._marks: Marks | None = Marks() if keep and self.counted else None
         self._since = 0  # jobs planned since the last mark
         self._freed = -INFINITY  # until when (s) processors are free that ended early since the last decision
+        self._without = False  # whether some job has no plan, since work without an end is before it
         if keep:
             waiting.keep(self)
             place.running.watch(self)
@@ -242,7 +244,7 @@ class CountPlan:
         self._events += 1
         now = self._place.env._now
         if entry[0] > now:
-            if self._marks is None or self._profile is None or not self._profile.exact:
+            if self._marks is None or self._profile is None or not self._profile.exact or self._without:
                 self._broken = True
             elif not self._broken:
                 self._profile.change(entry[2], now, entry[0])
@@ -304,6 +306,7 @@ class CountPlan:
         self._offered = None
         self._ends = 0
         self._freed = -INFINITY
+        self._without = False
         if self._marks is not None:
             self._marks.clear()
         # Steps just after now stand for now: they do not outlast the decision.
@@ -344,7 +347,7 @@ class CountPlan:
                 if start is not None and start[1] == i:
                     width, requested = job.width, job.planned
                     planned.append((i, width, requested, start[0]))
-                    if requested < least.get(width, INFINITY):
+                    if requested <= least.get(width, INFINITY):
                         least[width] = requested
             mark.least, mark.stop = least, stop
             wide = {width for width, requested in least.items() if profile.opens(width, requested, freed)}
@@ -466,6 +469,7 @@ class CountPlan:
             self._since += 1
             at = plan(job)
             if at == INFINITY:
+                self._without = True
                 continue
             starts[job] = at, position - 1
             if at + job.planned <= at:
@@ -476,6 +480,8 @@ class CountPlan:
                 yield self._start(job)
                 self._offered = None
                 self._has_started(job)
+                if job.planned == INFINITY:
+                    break  # all are planned anew
                 if self._arrived:
                     fitting += self._join()
             elif promises:

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from simmodel.policies.backfilling import Easy, new_start
 from simmodel.policies.ordering import FCFS, at_each_place
+from simmodel.policies.spare import Keeping, Spares
 from simmodel.resources.pools.elastic import can_resize, fits_at
-from simmodel.scheduling.protocol import Decision, Policy, Resize, Start, View
+from simmodel.scheduling.protocol import Decision, Resize, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
@@ -73,7 +74,7 @@ def _level(limits: Sequence[tuple[int, int]], total: int) -> int:
     return level
 
 
-class Malleable(Policy):
+class Malleable(Keeping):
     """EASY with elastic jobs: running ones give up processors for jobs that can start, and get those that are idle.
 
     The head of the queue starts if enough processors are free or can be given up; those that started last give up
@@ -88,11 +89,13 @@ class Malleable(Policy):
 
     def __init__(self, order: GivenOrder = FCFS) -> None:
         self.order = Easy(order).order
+        self._spares = Spares()
         self._blocked: tuple[int, LiveJob, int, float, int] | None = None  # version of the place, head, its Room
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
         self._blocked = None
+        super().forget()
 
     def decide(self, view: View, /) -> Iterable[Decision]:
         """Start jobs and give idle processors to running ones, at each place."""
@@ -154,10 +157,15 @@ class Malleable(Policy):
         lanes = view.waiting.at(place).lanes(self.order)
         spare = self._spare(place)
         room = place.free + spare
-        if room < lanes.narrowest:
+        if room < lanes.narrowest and not place.running.endless:
             return room, INFINITY, 0
         at, extra = self._promise(place, head, spare)
-        limit = at - view.now
+        limit, kept = at - view.now, None
+        if at == INFINITY and place.running.endless:
+            kept = self._spares.at(place, head, room)
+            limit, extra = -INFINITY, kept.cores
+        elif self._spares:
+            self._spares.pop(place.name, None)
         if (job := lanes.first_fitting(room, limit, extra)) is None:
             return room, at, extra
         while job is not None:
@@ -168,6 +176,8 @@ class Malleable(Policy):
             if job.planned > limit:
                 extra -= job.width
             yield new_start((job, place, None, None, None))
+            if kept is not None:
+                kept.take(job)
             job = lanes.first_fitting(place.free + self._spare(place), limit, extra)
         return None
 

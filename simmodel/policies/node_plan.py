@@ -75,7 +75,7 @@ class NodePlan(CountPlan):
         if job.history is not None and job.history.resumes:
             return False
         request = self._place.request_for(job)
-        return request.nodes is not None and 0 < job.planned == job.expected
+        return request.nodes is not None and not request.chunks and 0 < job.planned == job.expected
 
     def add(self, job: LiveJob) -> None:
         """Note a job that has come into the queue."""

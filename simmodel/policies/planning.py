@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 from simmodel.policies.count_plan import CountPlan
 from simmodel.policies.node_plan import NodePlan
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named, start_heads
+from simmodel.policies.spare import Keeping, Spare, Spares
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.resources.pools.counts import COUNTED, CountPool
 from simmodel.resources.pools.node_profile import NodeTimes
 from simmodel.resources.pools.nodes import NodePool
-from simmodel.scheduling.protocol import Decision, Policy, Reserve, Start, View
+from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.counts import PoolProfile
     from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.profile import Profile
     from simmodel.resources.pools.running import Entry
     from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
@@ -111,7 +113,7 @@ INFINITY = float("inf")
 _VOID = 64  # entries of promises that moved, kept beside as many as there are promises
 
 
-class _Planner(Policy):
+class _Planner(Keeping):
     """The base class of both forms: an order, and a decision at each place."""
 
     decides = "jobs"
@@ -120,6 +122,7 @@ class _Planner(Policy):
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False) -> None:
         self.order = order_named(order)
         self.promises = promises
+        self._spares = Spares()
         self.name = self.kind if self.order is FCFS else f"{self.order.name}+{self.kind}"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
@@ -135,6 +138,9 @@ class Conservative(_Planner):
 
     Heads start while they fit. Then every waiting job, in order, is planned into the earliest hole of its requested
     time among the running jobs and those planned before it; jobs planned for now start.
+
+    A job has no plan while work without a time limit is in its way. Then jobs behind it only start now, on what has
+    been free ever since it was the first without a plan; what falls free is kept for it.
 
     Parameters
     ----------
@@ -157,28 +163,36 @@ class Conservative(_Planner):
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide with a kept plan if the place allows it, else by profile: both start the same jobs."""
-        if place.simple:
-            return self._kept(view, place, self._counts(view, place))
-        nodes = self._nodes(view, place)
-        return self._planned(view, place) if nodes is None else self._kept(view, place, nodes)
+        plan = self._counts(view, place) if place.simple else self._nodes(view, place)
+        if plan is None or place.running.endless:
+            return self._planned(view, place)
+        return self._kept(view, place, plan)
 
     def _planned(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide at a pool of any kind, by its profile: the reference rule."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
-        if not waiting.count:
-            return
+        endless, spare = place.running.endless, None
+        if not endless:
+            self._spares.pop(place.name, None)
         lanes = waiting.lanes(self.order)
-        if place.free < lanes.narrowest and not self.promises:
+        if not waiting.count or (place.free < lanes.narrowest and not (self.promises or endless)):
             return
         profile = place.profile()
         now = place.env.now
         holds = True  # else a job is expected to run longer than planned, perhaps into a window
         for job in waiting.by(self.order):
-            if place.free < lanes.narrowest and not self.promises:
+            if place.running.endless and not endless:  # that has started now: all others are planned anew
+                yield from self._planned(view, place)
                 return
+            if place.free < lanes.narrowest and not (self.promises or (endless and spare is None)):
+                return
+            if spare is not None:
+                yield from _beside(spare, profile, job)
+                continue
             at, allocation = profile.earliest(job, job.planned)
             if at == INFINITY:
+                spare = self._spares.at(place, job) if endless else None
                 continue
             profile.take(job, at, job.planned, allocation)
             if at == now:
@@ -187,16 +201,19 @@ class Conservative(_Planner):
                     yield Start(job, place, None, allocation)
             elif self.promises:
                 yield Reserve(job, place, profile.instant(at))
+        if spare is None:
+            self._spares.pop(place.name, None)
 
     def _kept(self, view: View, place: Pool, plan: CountPlan) -> Iterator[Decision]:
         """Decide with a plan, which is kept as long as it holds."""
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
-        if not waiting.count:
-            return
-        # No job can start, so no plan is needed unless promises are recorded.
-        if place.free >= waiting.lanes(self.order).narrowest or self.promises:
+        endless = place.running.endless
+        # If no job can start, no plan is needed unless promises are recorded.
+        if waiting.count and not endless and (place.free >= waiting.lanes(self.order).narrowest or self.promises):
             yield from plan.decide(promises=self.promises)
+        if waiting.count and place.running.endless:  # that has started now
+            yield from self._planned(view, place)
 
     def _counts(self, view: View, place: Pool) -> CountPlan:
         """Return the plan of counted processors."""
@@ -222,6 +239,20 @@ class Conservative(_Planner):
             if keep:
                 self._node_plans[place] = plan
         return plan if plan.possible else None
+
+
+def _beside(spare: Spare, profile: Profile, job: LiveJob) -> Iterator[Decision]:
+    """Start a job behind one that no known end frees, if it fits now beside what is kept and planned."""
+    place = spare.place
+    if not (place.fits(job) and spare.allows(job)):
+        return
+    found = profile.fits(job, job.planned, spare.table)
+    if found is not None and not isinstance(found, Allocation):
+        found = spare.room(job)
+    if found is not None:
+        profile.take(job, place.env.now, job.planned, found)
+        yield Start(job, place, None, found)
+        spare.take(job)
 
 
 def _rows(allocation: Allocation | None) -> list[list[int]] | None:
@@ -337,7 +368,7 @@ class ConservativeKeep(_Planner):
         self._system = system
 
     def state(self) -> dict[str, Any] | None:
-        """Return the promises as plain values, by place and job number, for a snapshot."""
+        """Return the promises and what is kept as plain values, by place and job number, for a snapshot."""
         promised = {
             place.name: [
                 [job.seq, float(at), _rows(allocation)]
@@ -353,10 +384,12 @@ class ConservativeKeep(_Planner):
             and len(promised.get(place.name, ())) == len(self._promised.get(place, ()))
         }
         found = {name: jobs for name, jobs in promised.items() if jobs}
-        return {"promised": found, "settled": settled} if found or settled else None
+        kept = super().state() or {}
+        return {"promised": found, "settled": settled, **kept} if found or settled or kept else None
 
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the promises from the state of an equal policy; jobs that wait no longer have none."""
+        super().restore(values)
         assert self._system is not None  # it is attached before
         places = {place.name: place for place in self._system.places}
         for profile in self._kept.values():
@@ -375,6 +408,7 @@ class ConservativeKeep(_Planner):
 
     def forget(self) -> None:
         """Discard the promises: another policy has decided since, without being bound by them."""
+        super().forget()
         for promised in self._promised.values():
             promised.clear()
         for kept in self._kept.values():
@@ -432,10 +466,14 @@ class ConservativeKeep(_Planner):
         whole = True
         holds = True  # else a job is expected to run longer than planned, perhaps into a window
         exact = free is not None and free.exact
+        spare = first = None  # the first job without a plan, and what is left beside it
         for job in jobs:
             if job.state != "waiting":  # held by a limit since another job started
                 continue
             requested = job.planned
+            if spare is not None and job not in promised:
+                yield from _beside(spare, profile, job)
+                continue
             before, allocation = promised.get(job, (INFINITY, None))
             if free is not None and exact and before < INFINITY:
                 at = free.earliest(job.processors, requested, -INFINITY, before)
@@ -446,8 +484,11 @@ class ConservativeKeep(_Planner):
                 if job in planned:
                     profile.give_back(job, planned[job][0], requested, planned[job][1])
                 at, allocation = profile.earliest(job, requested)
-                if at == INFINITY:  # its promised resources are down, with unknown return
+                if at == INFINITY:  # behind work without an end, or its resources are down, with unknown return
                     moved = promised.pop(job, None) is not None or moved
+                    first = job if first is None else first
+                    if spare is None and place.running.endless:
+                        spare = self._spares.at(place, first)
                     continue
                 profile.take(job, at, requested, allocation)
                 exact = free is not None and free.exact
@@ -470,6 +511,10 @@ class ConservativeKeep(_Planner):
                 yield Reserve(job, place, instant)
             else:
                 promised[job] = instant, allocation
+        if spare is None and first is not None and place.running.endless:
+            self._spares.at(place, first)
+        elif spare is None and self._spares:
+            self._spares.pop(place.name, None)
         self._settled[place] = place.version + place.consumables.version, not moved
         if kept is not None:  # a job that a limit has held since another started has not been tried
             kept.settled = kept.settled and not moved

@@ -11,7 +11,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
-from simmodel.scheduling.protocol import Decision, Policy, Start, View
+from simmodel.policies.spare import Keeping, Spare, Spares
+from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
@@ -25,11 +26,12 @@ INFINITY = float("inf")
 Planned = tuple["LiveJob", Any]  # a job that starts now, and its allocation
 
 
-class Window(Policy):
+class Window(Keeping):
     """Start the first ``size`` waiting jobs in the order with the shortest planned makespan; ties by arrival.
 
     In each order the jobs are planned one by one by their requested times; the jobs that the best plan starts now do
-    start. If the whole window starts, the next jobs form a window. There is no backfilling behind the window.
+    start. If the whole window starts, the next jobs form a window. There is no backfilling behind the window. While
+    work without a time limit is in the way of the first job, the others use what has been free ever since it was first.
 
     Parameters
     ----------
@@ -58,6 +60,7 @@ class Window(Policy):
         self.order = order_named(order)
         self.size = size
         self.planning = planning
+        self._spares = Spares()
         self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
@@ -67,19 +70,34 @@ class Window(Policy):
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         cursor = iter(waiting.by(self.order))
-        while place.free > 0:
+        while place.free > 0 or place.running.endless:
             line = list(islice(cursor, self.size))
-            if not line or all(job.width > place.free for job in line):
+            if not line:
+                return
+            spare = self._spare(place, line[0]) if place.running.endless or self._spares else None
+            if all(job.width > place.free for job in line):
                 return
             now = place.env.now
             best = self._best(place.profile(), now, line, -INFINITY, now, [], None)
             assert best is not None
             starting = best[1]
-            for job, allocation in starting:
-                if job.state == "waiting":  # else held by a limit since another job started
+            for job, found in starting:
+                allocation = found if spare is None else spare.room(job)
+                if job.state == "waiting" and allocation is not None:  # else held by a limit since another job started
                     yield Start(job, place, None, allocation)
+                    if spare is not None:
+                        spare.take(job)
             if len(starting) < len(line):
+                if place.running.endless:
+                    self._spare(place, next(job for job in line if job.state != "running"))
                 return
+
+    def _spare(self, place: Pool, first: LiveJob) -> Spare | None:
+        """Return what is left beside the first job if no known end frees it, else ``None``."""
+        if place.running.endless and place.profile().earliest(first, first.planned)[0] == INFINITY:
+            return self._spares.at(place, first)
+        self._spares.pop(place.name, None)
+        return None
 
     def _best(
         self,

@@ -184,7 +184,11 @@ def _uses(nodes: _Nodes, row: int, numbers: list[int], request: Request, held: H
         else:
             rest = max(1.0, request.processors - (total - cores))
             least = rest if request.nodes is None else request.cores_per_node
-            yield _Use(row, number, (least, request.gpus_per_node, request.memory_per_node))
+            each = least, request.gpus_per_node, request.memory_per_node
+            if request.chunks:  # it is not known which of them is on the node
+                every = [(chunk.cores, chunk.gpus, chunk.memory) for chunk in request.chunks]
+                each = min(c for c, _, _ in every), min(g for _, g, _ in every), min(m for _, _, m in every)
+            yield _Use(row, number, each)
 
 
 def _away(

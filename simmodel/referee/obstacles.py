@@ -140,6 +140,21 @@ def _plain(work: WorkState) -> Job:
 def _smaller(asked: Request) -> Iterator[Change]:
     """Yield fewer processors, or less of the nodes, and fewer licences."""
     spec = asked.spec
+    if not spec.chunks:
+        yield from _smaller_nodes(asked, spec)
+    for name, amount in spec.consumables.items():
+
+        def with_fewer(count: int, name: str = name) -> bool:
+            return asked.starts(consumables={**spec.consumables, name: float(count)})
+
+        fewer = largest(with_fewer, ceil(amount) - 1, least=0)
+        if fewer is not None:
+            yield Change(name, float(fewer), f"with {fewer} of {name} instead of {amount:g}")
+    yield from _narrower(asked)
+
+
+def _smaller_nodes(asked: Request, spec: Job) -> Iterator[Change]:
+    """Yield fewer processors, or fewer nodes with less of each."""
     if spec.nodes is None:
         yield from _fewer(asked, "processors", spec.processors, "processor")
     else:
@@ -153,15 +168,6 @@ def _smaller(asked: Request) -> Iterator[Change]:
     if found is not None:
         less, before = (show_quantity(float(each), "B") for each in (found * MEGABYTE, memory))
         yield Change("memory_per_node", float(found * MEGABYTE), f"with {less} of memory per node instead of {before}")
-    for name, amount in spec.consumables.items():
-
-        def with_fewer(count: int, name: str = name) -> bool:
-            return asked.starts(consumables={**spec.consumables, name: float(count)})
-
-        fewer = largest(with_fewer, ceil(amount) - 1, least=0)
-        if fewer is not None:
-            yield Change(name, float(fewer), f"with {fewer} of {name} instead of {amount:g}")
-    yield from _narrower(asked)
 
 
 def _narrower(asked: Request) -> Iterator[Change]:
@@ -390,6 +396,11 @@ def _nodes(way: _Way) -> str:
     if spec is not None:
         each += [counted(int(spec.gpus_per_node), "GPU")] if spec.gpus_per_node else []
         each += [f"{show_quantity(spec.memory_per_node, 'B')} of memory"] if spec.memory_per_node else []
+    if spec is not None and spec.chunks:
+        pool: Any = way.pool
+        return (
+            f"needs {pool.request_for(way.live)} of {pool.name}; {are_free(int(pool.free), 'processor')}, but none such"
+        )
     what = _needed(way) if spec is None or spec.nodes is None else f"{counted(spec.nodes, 'node')} of {way.pool.name}"
     kind = f" with {' and '.join(each)} each" if each else ""
     return f"needs {what}{kind}; {are_free(int(way.pool.free), 'processor')}, but none such"

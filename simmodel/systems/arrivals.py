@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from itertools import chain
 from math import inf
@@ -11,6 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.environment import Occurrence
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.work.chunks import KnownIds
 from simmodel.work.job import ANY, Job
@@ -143,7 +145,7 @@ def prepared_of(workload: Workload, repeated: int, check: Check, prepare: Callab
 
 _DETAILS = ("preceding", "priority", "checkpoint_interval")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
-_SHAPES = ("nodes", "cores_per_node", *_OF_NODES)
+_SHAPES = ("nodes", "cores_per_node", "chunks", "exclusive", *_OF_NODES)
 
 
 def needs_specs(workload: Workload, offers: Offers, *, plain: bool = True) -> bool:
@@ -182,12 +184,15 @@ def specs(workload: Workload, prepared: Prepared, on_nodes: bool = True) -> Iter
 
 
 class LeftOut:
-    """The requests of a log that the platform ignores: GPUs, memory, partitions."""
+    """The requests of a log that the platform ignores: GPUs, memory, partitions, constraints."""
 
     def __init__(self) -> None:
         self.partitions: set[object] = set()
         self.asking = 0
         self.sharing = 0
+        self.endless = 0
+        self.components = 0
+        self.choosing = Counter[str]()
 
     def note(self, report: Report) -> None:
         """Add the sentences to a report."""
@@ -197,6 +202,14 @@ class LeftOut:
             report.note(f"{self.asking:,} jobs request memory per processor, which is not simulated")
         if self.sharing:
             report.note(f"{self.sharing:,} jobs request bandwidth of storages or links that the platform does not have")
+        if self.endless:
+            some = counted(self.endless, "job")
+            report.note(f"{some} without a time limit: nobody knows the end unless the queue or partition has a limit")
+        if self.components:
+            some = counted(self.components, "component")
+            report.note(f"{some} of heterogeneous jobs, which may start apart here")
+        for name, count in self.choosing.items():
+            report.note(f"{counted(count, 'job')} with {name}, which only 'simmodel slurm' heeds")
 
     def add(self, workload: Workload, offers: Offers, report: Report) -> None:
         """Count the requests of a log, or of a part of one."""
@@ -211,8 +224,25 @@ class LeftOut:
         if not offers.shares:
             rates = [np.nan_to_num(workload[f"{SHARE}{name}"]) for name in shares_in(workload.table)]
             self.sharing += int((np.max(rates, axis=0) > 0).sum()) if rates else 0
+        self.endless += int(np.isposinf(workload.get("requested", np.nan)).sum())
+        if workload["job"].dtype.kind == "U":
+            self.components += sum(map(_is_component, workload["job"].tolist()))
+        for name in ("constraints", "reservation"):
+            if name in workload:
+                self.choosing[name] += sum(value not in ("", "-1", -1, None) for value in workload[name].tolist())
+        self.choosing += Counter()  # without zeros
         if not offers.nodes:
             _count_left_out(workload, report)
+
+
+def _is_component(name: str) -> bool:
+    """Return whether a job of Slurm is a component of a heterogeneous job.
+
+    >>> _is_component("7+1"), _is_component("7")
+    (True, False)
+    """
+    job, plus, number = name.partition("+")
+    return bool(plus) and job.isdecimal() and number.isdecimal()
 
 
 def note_left_out(workload: Workload, offers: Offers, report: Report) -> None:

@@ -102,6 +102,8 @@ class Demand(Fields):
     ----------
     processors, nodes, cores_per_node, gpus_per_node, memory_per_node, consumables
         as in a job; memory in bytes
+    chunks
+        as the text of a job's chunks, beside which the amounts of nodes do not count
     requested
         the limit of its run time (s); ``None``: no limit
     user, group, queue, partition, priority, name
@@ -139,6 +141,7 @@ class Demand(Fields):
     unmodelled: tuple[str, ...] = ()
     options: str = ""
     expressed: tuple[str, ...] = ()
+    chunks: str = ""
 
     @property
     def on_hold(self) -> bool:
@@ -153,14 +156,17 @@ class Demand(Fields):
         """Return the job: it runs for its requested time, or for ``unlimited`` seconds if it has no limit."""
         limit = self.requested if self.requested is not None else unlimited
         waits = tuple(Dependency(job, after=after) for job, after in self.dependencies)  # type: ignore[arg-type]
+        shape: dict[str, Any] = {
+            "nodes": self.nodes,
+            "cores_per_node": self.cores_per_node,
+            "gpus_per_node": self.gpus_per_node,
+            "memory_per_node": self.memory_per_node,
+        }
         return Job(
             id=id,
             submit=submit,
             processors=self.processors,
-            nodes=self.nodes,
-            cores_per_node=self.cores_per_node,
-            gpus_per_node=self.gpus_per_node,
-            memory_per_node=self.memory_per_node,
+            **({"chunks": self.chunks} if self.chunks else shape),
             consumables=self.consumables,
             run=limit,
             requested=limit or None,  # jobs that end at once have no limit

@@ -252,7 +252,7 @@ class Shadow:
             "wait": [job.start - job.submit for _, job in over if job.start is not None],
             "run": [job.end - job.start for _, job in over if job.start is not None and job.end is not None],
             "processors": [_processors(job.request) for _, job in over],
-            "requested": [job.request.requested or np.nan for _, job in over],
+            "requested": [job.request.requested or np.inf for _, job in over],
         }
         users = [job.request.user for _, job in over]
         given: dict[str, Any] = {name: np.array(values) for name, values in columns.items() if name != "job"}
@@ -309,7 +309,7 @@ class Shadow:
 
 
 def _processors(request: Demand) -> int:
-    return request.nodes * max(1, request.cores_per_node) if request.nodes is not None else request.processors
+    return request.job(0, 0.0).processors
 
 
 def shadow_of(

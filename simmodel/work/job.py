@@ -14,6 +14,7 @@ from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
 from simmodel.work.live import LiveWork
+from simmodel.work.node_chunks import Chunk, chunks_of
 from simmodel.work.outcomes import OUTCOMES, outcome_in
 from simmodel.work.task import File
 from simmodel.work.traffic import Messages, Phases
@@ -216,6 +217,9 @@ class Job(Fields):
         instant of submission in seconds, for a job in a workload; ``cluster.submit`` submits at once
     nodes, cores_per_node, gpus_per_node, memory_per_node
         nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
+    chunks
+        instead of these, if the nodes are not to have the same: a list of :class:`~simmodel.work.node_chunks.Chunk`, or
+        of numbers of cores, each of one node, or a text such as ``"8:gpus=1+2*4"``; counted processors are their sum
     consumables
         named amounts: licences, bytes of burst buffer
     exclusive
@@ -273,13 +277,15 @@ class Job(Fields):
     ------
     ValueError
         a number is negative, none of ``run``, ``body``, ``workflow``, ``traffic`` and ``cancel`` is given or two of the
-        first four are, both ``partition`` and ``partitions``, ``elastic`` beside a request that has one size, or an
-        unknown outcome
+        first four are, both ``partition`` and ``partitions``, ``elastic`` beside a request that has one size,
+        ``chunks`` beside ``nodes``, or an unknown outcome
 
     >>> Job(processors=4, run=100, requested=120).processors
     4
     >>> Job(nodes=2, cores_per_node=8, run=10).processors
     16
+    >>> Job(chunks=[8, 2], run=10).processors
+    10
     >>> Job(run="90min", requested="2h").requested
     7200.0
     >>> Job(run=10, outcome="OUT_OF_MEMORY").outcome, Job(run=10, exit_code=1).outcome
@@ -328,6 +334,7 @@ class Job(Fields):
     options: str = ""
     outcome: str = "completed"
     exit_code: int | None = None
+    chunks: tuple[Chunk, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(chunks_of))
 
     @processors.default
     def _default_processors(self) -> int:
@@ -357,7 +364,9 @@ class Job(Fields):
         for name in self.bandwidth:
             if name in self.consumables:
                 raise ValueError(f"bandwidth[{name!r}]: must not be in consumables, too")
-        if self.nodes is not None:
+        if self.chunks:
+            self._set_chunks(self.chunks)
+        elif self.nodes is not None:
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
         if self.elastic is not None:
             self._check_elastic(self.elastic)
@@ -372,8 +381,25 @@ class Job(Fields):
             raise ValueError(f"outcome: {error}") from None
         object.__setattr__(self, "outcome", "failed" if code and code > 0 and found == "completed" else found)
 
+    def _set_chunks(self, chunks: tuple[Chunk, ...]) -> None:
+        """Set the number of nodes, and the most that is requested of one; chunks that are alike are nodes."""
+        most = {
+            "nodes": len(chunks),
+            "cores_per_node": max([each.cores for each in chunks]),
+            "gpus_per_node": max([each.gpus for each in chunks]),
+            "memory_per_node": max([each.memory for each in chunks]),
+        }
+        fields = attrs.fields_dict(Job)
+        for name, value in most.items():
+            if getattr(self, name) not in (fields[name].default, value):
+                raise ValueError(f"{name}: must be left out beside chunks, got {getattr(self, name)!r}")
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "processors", sum([each.cores for each in chunks]))
+        if len(set(chunks)) == 1:
+            object.__setattr__(self, "chunks", None)
+
     def _check_elastic(self, elastic: Elastic) -> None:
-        shaped = ("nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
+        shaped = ("chunks", "nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
         for name in (*shaped, "partitions", "body", "workflow"):
             if getattr(self, name):
                 raise ValueError(f"elastic: must be left out beside {name}, got {elastic}")
@@ -574,6 +600,7 @@ class JobRequest:
     __slots__ = (
         "bandwidth",
         "checkpoint",
+        "chunks",
         "consumables",
         "cores_per_node",
         "dependencies",
@@ -625,6 +652,7 @@ class JobRequest:
         self.traffic = job.traffic
         self.exclusive = job.exclusive
         self.options = job.options
+        self.chunks = job.chunks
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"

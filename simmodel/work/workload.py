@@ -17,6 +17,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
+from simmodel.work.node_chunks import chunks_of
 from simmodel.work.outcomes import outcomes_in
 from simmodel.work.table import Columns, Rows, Table
 from simmodel.work.task import SHARE
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 _DETAILS = ("preceding", "priority", "cancel", "exit_code")
-_SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
+_SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node", "chunks", "exclusive")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
     *("job", "requested", "think_time", "user", "group", "queue", "partition"),
@@ -209,7 +210,10 @@ def jobs_of_rows(
         asked: dict[str, Any] = {name: known.get(name) for name in ("user", "group", "queue")}
         asked |= partitions_in(known.get("partition"))
         asked["processors"] = int(processors[row])
-        if on_nodes:
+        if on_nodes and "chunks" in known and known["chunks"] != "":
+            asked |= {"chunks": chunks_of(str(known["chunks"])), "exclusive": known.get("exclusive", 0) > 0}
+        elif on_nodes:
+            asked["exclusive"] = known.get("exclusive", 0) > 0
             for name in ("nodes", "cores_per_node", "gpus_per_node"):
                 if known.get(name, 0) > 0:
                     asked[name] = ceil(known[name])
@@ -240,7 +244,7 @@ def jobs_of_rows(
         )
 
 
-_ONE_SIZE = {"nodes", "gpus_per_node", "partitions"}  # requests beside which a job has one size
+_ONE_SIZE = {"nodes", "gpus_per_node", "partitions", "chunks"}  # requests beside which a job has one size
 
 
 @lru_cache(maxsize=4096)
@@ -339,6 +343,8 @@ COLUMNS: Mapping[str, str] = {
     "cores_per_node": "cores per node",
     "gpus_per_node": "GPUs per node",
     "memory_per_node": "bytes per node",
+    "chunks": "cores of each node, instead, if they differ: 8+2, 8:gpus=1:memory=16GB+2*4",
+    "exclusive": "1: it gets whole nodes",
     "bandwidth_NAME": "bytes/s that it holds of a storage or link of this name",
     "priority": "higher first",
     "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",

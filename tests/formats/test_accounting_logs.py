@@ -13,6 +13,8 @@ from simmodel.formats.pbs import read_pbs
 from simmodel.formats.sacct import read_sacct
 from simmodel.formats.tables import duration, instant, memory
 from simmodel.foundation.errors import InputError
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.runs.scenario import simulate
 
 GB = 2.0**30
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC).timestamp()
@@ -37,7 +39,7 @@ def test_sacct():
     assert (log["submit"] - NOON).tolist() == [0, 30, 40, 50, 60]
     assert log["processors"].tolist() == [64, 1, 4, 16, 16]
     assert np.array_equal(log["run"], [3600, 30, np.nan, np.nan, 60], equal_nan=True)
-    assert np.array_equal(log["requested"], [86400, np.nan, np.nan, 600, 600], equal_nan=True)
+    assert log["requested"].tolist() == [86400, np.inf, np.inf, 600, 600]
     assert log["wait"].tolist()[:2] == [60, 90]
     assert log["status"].tolist() == [1, 0, -1, 5, 5]
     assert log["state"].tolist() == ["COMPLETED", "TIMEOUT", "RUNNING", "CANCELLED", "CANCELLED"]
@@ -224,9 +226,10 @@ def test_pbs():
     assert (log["submit"] - NOON).tolist() == [0, 5, 6, 3960]
     assert np.array_equal(log["wait"], [60, np.nan, 3834, 10], equal_nan=True)
     assert np.array_equal(log["run"], [3600, np.nan, 60, 20], equal_nan=True)
-    assert np.array_equal(log["requested"], [7200, np.nan, np.nan, np.nan], equal_nan=True)
+    assert np.array_equal(log["requested"], [7200, np.nan, np.inf, np.inf], equal_nan=True)
     assert log["processors"].tolist() == [20, 1, 20, 8]
     assert log["nodes"].tolist() == [3, -1, 3, 2]
+    assert log["chunks"].tolist() == [f"2*8:gpus=1:memory={4 * GB:.0f}+4", "", "2*8+4", ""]
     assert log["gpus_per_node"].tolist() == [1, 0, 0, 0]
     assert log["status"].tolist() == [1, 5, 5, 0]
     assert np.array_equal(log["cancel"] - NOON, [np.nan, 120, np.nan, np.nan], equal_nan=True)
@@ -236,6 +239,167 @@ def test_pbs():
     assert log["cpu_time"][0] == 1800
     assert log.report.skipped == {"records L": 1, "arrays, read as their jobs": 1}
     assert log.report.repaired.total() == 1
+
+
+R = "Resource_List__"
+SIZES = {
+    "Cray": (
+        {R + "mppwidth": 64, R + "mppnppn": 2, R + "ncpus": 1, R + "select": 1, "exec_host": "nid7/17"},
+        (64, 32, "", 1),
+    ),
+    "Cray, uneven": (
+        {R + "mppwidth": 7, R + "mppnppn": 4, R + "mppdepth": 2, "exec_host": "nid7/17"},
+        (14, 2, "8+6", 1),
+    ),
+    "Cray, fewer than a node": ({R + "mppwidth": 3, R + "mppnppn": 4}, (3, 1, "", 1)),
+    "Cray, nodes unknown": ({R + "mppwidth": 64, R + "mppdepth": 4, "exec_host": "login/0"}, (256, -1, "", 1)),
+    "older Cray": ({R + "size": 128, R + "nodect": 1, "exec_host": "login1/0"}, (128, -1, "", 1)),
+    "Torque": ({R + "nodes": "1:ppn=8+1:ppn=2", "exec_host": "n1/0-7+n2/0-1"}, (10, 2, "8+2", -1)),
+    "Torque, as asked": ({R + "nodes": "1:ppn=8+1:ppn=2"}, (10, 2, "8+2", -1)),
+    "Torque, names": ({R + "nodes": "node7:ppn=4+2:bigmem:ppn=8#excl"}, (20, 3, "2*8+4", 1)),
+    "Torque, a property": ({R + "nodes": "bigmem"}, (1, 1, "", -1)),
+    "Torque, shared GPUs": ({R + "nodes": "2:ppn=4:gpus=1:shared"}, (8, 2, "", -1)),
+    "Torque, procs": ({R + "procs": 10}, (10, -1, "", -1)),
+    "Torque, procs on hosts": (
+        {R + "procs": 10, R + "nodect": 10, "exec_host": "+".join(f"n{1 + i // 6}/{i}" for i in range(10))},
+        (10, 2, "6+4", -1),
+    ),
+    "PBS": (
+        {
+            R + "select": "1:ncpus=2+1:ncpus=32:ngpus=2:mem=4gb",
+            R + "ncpus": 34,
+            R + "nodect": 2,
+            "exec_host": "a/0*2+b/0*32",
+        },
+        (34, 2, f"32:gpus=2:memory={4 * GB:.0f}+2", -1),
+    ),
+    "PBS, on one host": (
+        {R + "select": "2:ncpus=4", R + "ncpus": 8, R + "nodect": 2, "exec_host": "a/0*4+a/1*4"},
+        (8, 1, "", -1),
+    ),
+    "PBS, hosts alone": ({"exec_host": "n1/0*8+n2/0*2"}, (10, 2, "8+2", -1)),
+    "PBS, whole nodes": ({R + "select": "2:ncpus=4", R + "ncpus": 8, R + "place": "scatter:excl"}, (8, 2, "", 1)),
+    "PBS, whole hosts": ({R + "select": "1:ncpus=4", R + "place": "exclhost"}, (4, 1, "", 1)),
+    "PBS, GPUs of the job": (
+        {R + "select": "3:ncpus=4", R + "ngpus": 4, R + "mem": "6gb"},
+        (12, 3, f"4:gpus=2:memory={2 * GB:.0f}+2*4:gpus=1:memory={2 * GB:.0f}", -1),
+    ),
+    "PBS, more CPUs than in chunks": ({R + "select": "3:ncpus=1", R + "ncpus": 10}, (10, 3, "4+2*3", -1)),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_sizes_of_pbs_are_as_they_were(name):
+    words, (processors, nodes, chunks, exclusive) = SIZES[name]
+    log = read_pbs(io.StringIO(record("15:05:00", "E", 1, ctime=1714564800, start=1714564800, end=1714568400, **words)))
+    found = [log.get(column)[0] for column in ("processors", "nodes", "exclusive")]
+    assert (*found, log["chunks"][0] if "chunks" in log else "") == (processors, nodes, exclusive, chunks)
+
+
+@pytest.mark.parametrize(
+    ("used", "limit", "run", "suspended"),
+    [
+        ("00:15:00", "00:20:00", 900, 1),
+        ("00:29:58", "01:00:00", 1800, 0),  # prologue and epilogue
+        ("00:19:50", "00:20:00", 1190, 1),
+        ("00:00:00", "01:00:00", 1800, 0),  # not told
+        ("00:31:00", "01:00:00", 1800, 0),
+        ("", "01:00:00", 1800, 0),
+    ],
+)
+def test_suspended_time_of_pbs_is_no_run_time(used, limit, run, suspended):
+    about = {"ctime": 1714564800, "start": 1714564800, "end": 1714566600, R + "walltime": limit}
+    log = read_pbs(io.StringIO(record("15:05:00", "E", 1, resources_used__walltime=used, **about)))
+    assert log["run"].tolist() == [run]
+    assert log.report.repaired.total() == suspended
+
+
+def test_resources_of_pbs_that_are_not_read_are_named():
+    words = {R + "software": "matlab", R + "ncpus": 2, R + "cput": "01:00:00", R + "scratch": "1gb"}
+    log = read_pbs(io.StringIO("\n".join(record("15:05:00", "E", n, ctime=1714564800, **words) for n in (1, 2))))
+    assert log.report.notes == (
+        "resource software is not read (licences that jobs hold are not simulated; 2 jobs)",
+        "resource scratch is not known, and is not read (2 jobs)",
+    )
+
+
+GRES = """\
+JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|NNodes|State|AllocGRES|ReqGRES
+1|2017-05-01T12:00:00|2017-05-01T12:00:00|2017-05-01T13:00:00|01:00:00|02:00:00|2|1|COMPLETED|gpu:2|gpu:2
+2|2017-05-01T12:00:01|2017-05-01T12:00:01|2017-05-01T13:00:01|01:00:00|02:00:00|2|1|COMPLETED|gpu:tesla:2|gpu:tesla:2
+3|2017-05-01T12:00:02|2017-05-01T12:00:02|2017-05-01T13:00:02|01:00:00|02:00:00|4|2|COMPLETED|gpu:4,craynetwork:2|gpu:2
+4|2017-05-01T12:00:03|2017-05-01T12:00:03|2017-05-01T13:00:03|01:00:00|02:00:00|4|2|COMPLETED||gpu:k80:1(S:0),gpu:v100:1
+5|2017-05-01T12:00:04|2017-05-01T12:00:04|2017-05-01T13:00:04|01:00:00|02:00:00|1|1|COMPLETED|7696487:1|
+6|2017-05-01T12:00:05|2017-05-01T12:00:05|2017-05-01T13:00:05|01:00:00|02:00:00|1|1|COMPLETED||gpu
+7|2017-05-01T12:00:06|2017-05-01T12:00:06|2017-05-01T13:00:06|01:00:00|02:00:00|1|1|COMPLETED|gpumem:9|mygpu:2
+"""
+
+
+def test_gpus_of_slurm_before_20_11():
+    log = read_sacct(io.StringIO(GRES))
+    assert log["gpus_per_node"].tolist() == [2, 2, 2, 2, 1, 1, 0]
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=8, gpus=2)])])
+    assert simulate(spec, log.where(slice(0, 2)), "easy").jobs["wait"].tolist() == [0, 3599]
+
+
+def test_cpus_and_gpus_of_sacct_are_spread_over_its_nodes():
+    rows = ["JobID|Submit|Elapsed|AllocCPUS|NNodes|AllocTRES|ReqMem", "1|0|3600|10|3|cpu=10,node=3|", "2|1|60|2|1||"]
+    rows += ["3|2|60|6|3|gres/gpu=4|6Gn", "4|3|60|4|3||2Gc", "5|4|60|2|3||", "6|5|60|9|3|gres/gpu=3|"]
+    log = read_sacct(io.StringIO("\n".join(rows)))
+    assert log["chunks"].tolist() == [
+        "4+2*3",
+        "",
+        f"2:gpus=2:memory={6 * GB:.0f}+2*2:gpus=1:memory={6 * GB:.0f}",
+        f"2:memory={4 * GB:.0f}+2*1:memory={2 * GB:.0f}",
+        "",
+        "",
+    ]
+    assert log.report.repaired == {"CPUs or GPUs not the same on all nodes: spread evenly": 3}
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4)])])
+    assert simulate(spec, log.where(slice(0, 2)), "fcfs").jobs["wait"].tolist() == [0, 3599]  # one core on each of two
+    rows[2] = "2|1|60|1|1||"
+    assert simulate(spec, read_sacct(io.StringIO("\n".join(rows[:3]))), "fcfs").jobs["wait"].tolist() == [0, 0]
+
+
+def test_suspended_time_of_sacct_is_no_run_time():
+    text = "JobID|Submit|Start|End|Suspended|NCPUS\n1|0|0|1800|00:15:00|1\n2|0|0|1800||1\n3|0|0|1800|00:00:00|1\n"
+    assert read_sacct(io.StringIO(text))["run"].tolist() == [900, 1800, 1800]
+
+
+# The fields that 'sacct --helpformat' lists in Slurm 22.05, and those that other versions have beside them.
+FIELDS = """
+Account AdminComment AllocCPUS AllocNodes AllocTRES AssocID AveCPU AveCPUFreq AveDiskRead AveDiskWrite AvePages AveRSS
+AveVMSize BlockID Cluster Comment Constraints ConsumedEnergy ConsumedEnergyRaw Container CPUTime CPUTimeRAW DBIndex
+DerivedExitCode Elapsed ElapsedRaw Eligible End ExitCode Flags GID Group JobID JobIDRaw JobName Layout MaxDiskRead
+MaxDiskReadNode MaxDiskReadTask MaxDiskWrite MaxDiskWriteNode MaxDiskWriteTask MaxPages MaxPagesNode MaxPagesTask MaxRSS
+MaxRSSNode MaxRSSTask MaxVMSize MaxVMSizeNode MaxVMSizeTask McsLabel MinCPU MinCPUNode MinCPUTask NCPUS NNodes NodeList
+NTasks Partition Planned PlannedCPU PlannedCPURAW Priority QOS QOSRAW Reason ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax
+ReqCPUFreqMin ReqCPUS ReqMem ReqNodes ReqTRES Reservation ReservationId Start State Submit SubmitLine Suspended
+SystemComment SystemCPU Timelimit TimelimitRaw TotalCPU TRESUsageInAve TRESUsageInMax TRESUsageInMaxNode
+TRESUsageInMaxTask TRESUsageInMin TRESUsageInMinNode TRESUsageInMinTask TRESUsageInTot TRESUsageOutAve TRESUsageOutMax
+TRESUsageOutMaxNode TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode TRESUsageOutMinTask TRESUsageOutTot UID User
+UserCPU WCKey WCKeyID WorkDir
+AllocGRES ReqGRES Reserved ResvCPU ResvCPURAW Extra FailedNode Licenses QOSREQ Restarts SegmentSize SLUID StdErr StdIn
+StdOut
+"""
+
+
+def test_fields_of_sacct_that_may_change_the_result_are_named_and_so_are_unknown_ones():
+    must = ["JobID", "Submit", "Elapsed", "AllocCPUS"]
+    others = [name for name in FIELDS.split() if name not in must]
+    known = {"TimelimitRaw": "5", "Timelimit": "5:00", "ElapsedRaw": "60", "Suspended": "0", "Elapsed": "60"}
+    counts = ("NCPUS", "ReqCPUS", "AllocNodes", "NNodes", "ReqNodes", "Priority")
+    values = [known.get(name, "1" if name in counts else "") for name in others]
+    head, row = "|".join([*must, *others, "Colour", ""]), "|".join(["1", "0", "60", "1", *values, "blue", ""])
+    assert read_sacct(io.StringIO(f"{head}\n{row}\n")).report.notes == (
+        "field Colour is not known, and is not read (1 job)",
+    )
+    text = "JobID|Submit|Elapsed|NCPUS|Licenses|SEGMENTSIZE|JobName\n1|0|60|1|matlab:2|4|x\n2|0|60|1||4|x\n"
+    assert read_sacct(io.StringIO(text)).report.notes == (
+        "field Licenses is not read (licences that jobs hold are not simulated; 1 job)",
+        "field SegmentSize is not read (nodes that must be near each other are chosen by the placement of the platform; "
+        "2 jobs)",
+    )
 
 
 def test_pbs_folder_of_days_and_given_zone(tmp_path):

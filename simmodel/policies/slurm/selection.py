@@ -15,7 +15,7 @@ import numpy as np
 
 from simmodel.policies.slurm.layout import FAR
 from simmodel.policies.slurm.wishes import NOTHING, Wishes
-from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.allocation import Allocation, assigned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -146,6 +146,8 @@ class Shape:
         GPUs in all, on whichever nodes
     never
         why it can never start; empty: it may
+    chunks
+        the shapes of its chunks, empty if it has none
     each
         cores, GPUs and bytes of each node at least, whether all cores and memory, bytes of each core
     even
@@ -196,7 +198,11 @@ class Shape:
         self.wanted = self.nodes if self.gpus or wishes.nodes is None else self.most_nodes
         memory = self.memory(self.least, gpus)
         self.each: Each = (self.least, gpus, memory, request.exclusive, whole_memory, memory_per_cpu)
-        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu or wishes.nodes)
+        self.chunks = [Shape(part, memory_per_cpu, whole_memory=whole_memory) for part in request.alike()]
+        if self.chunks:
+            cores, cards, memory = map(min, zip(*(part.each[:3] for part in self.chunks), strict=True))
+            self.each = cores, cards, memory, *self.each[3:]
+        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu or wishes.nodes or self.chunks)
         one = one and not (least_loaded or self.bounded or self.nodes > request.processors)
         self.single = one and request.nodes in (None, request.processors)
 
@@ -248,11 +254,21 @@ def enough(free: Free, shape: Shape, usable: int) -> bool:
     if usable.bit_count() < shape.nodes:
         return False
     if shape.even:
-        return True
+        return not shape.chunks or _with_chunks(free, shape, nodes_in(usable)) is not None
     flags = flags_of(usable, free.shape[1])
     if usable_cores(free, shape)[flags].sum() < shape.request.processors:
         return False
     return not shape.gpus or bool(free[1][flags].sum() >= shape.gpus)
+
+
+def _with_chunks(free: Free, shape: Shape, nodes: list[int]) -> list[tuple[int, Shape]] | None:
+    """Return the nodes for the chunks of a shape, the first ones that do, and the chunk of each, or ``None``."""
+    there = free[:, nodes]
+    able = [np.all(there >= np.array(part.each[:3])[:, None], axis=0) for part in shape.chunks]
+    part_of = assigned(able, [part.request for part in shape.chunks])
+    if part_of is None:
+        return None
+    return [(nodes[at], shape.chunks[part_of[at]]) for at in np.flatnonzero(part_of >= 0).tolist()]
 
 
 class _Run(NamedTuple):
@@ -511,6 +527,10 @@ def choose(
     >>> choose(free, Shape(Request(2, nodes=2)), 0b11101101), choose(free, Shape(Request(4, nodes=4)), 0b11101101)
     ([(2, 1), (3, 1)], [(5, 1), (6, 1), (7, 1), (0, 1)])
     """
+    if shape.chunks:
+        found = dict(_with_chunks(free, shape, [*nodes_in(must), *nodes_in(usable & ~must)]) or ())
+        chosen = [(node, part.least) for node, part in found.items()]
+        return chosen if found and found.keys() >= set(nodes_in(must)) else None
     for nodes in _without_weak(free, shape, usable, must):
         choice = Choice(free, shape, nodes)
         if choice.take_from(nodes_in(must)) or _placed(choice, layout, least_loaded) or choice.enough:
@@ -638,6 +658,8 @@ class Roomy(Allocation):
 
     def meets(self, request: Request) -> bool:
         """Whether it has what a request asks for."""
+        if request.chunks:
+            return self.meets_chunks(request, more=True)
         cores, gpus, memory = self.amounts
         each = request.cores_per_node if request.nodes is not None else 1
         able = (cores >= each) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
@@ -693,8 +715,11 @@ def allocation_of(
         the CPUs of a core and of a socket of the nodes where they are more than one
     """
     rows, left = [], shape.gpus
+    part_of = dict(_with_chunks(table.free, shape, [node for node, _ in chosen]) or ()) if shape.chunks else {}
     for i, (node, count) in enumerate(sorted(chosen)):
         cores, gpus, memory = table.capacity[:, node].tolist()
+        if node in part_of:
+            shape = part_of[node]
         if not shape.exclusive:
             cores, gpus = count, shape.gpus_per_node
             if node in pieces:

@@ -147,6 +147,8 @@ class Allocation:
 
     def meets(self, request: Request) -> bool:
         """Whether it satisfies a request, with exactly its cores unless nodes are exclusive or it is loose."""
+        if request.chunks:
+            return len(self.nodes) == request.nodes and self.meets_chunks(request, more=request.exclusive)
         cores, gpus, memory = self.amounts
         if request.whole_switches:  # with any other nodes of the switches
             asked = 1 if request.nodes is None else request.cores_per_node
@@ -161,6 +163,57 @@ class Allocation:
         if request.exclusive:
             return self.processors >= request.processors
         return (request.loose or self.processors == request.processors) and bool((cores > 0).all())
+
+    def meets_chunks(self, request: Request, *, more: bool) -> bool:
+        """Whether each chunk has a node of its own, with its cores, or at least these if ``more``."""
+        cores, gpus, memory = self.amounts
+        parts = request.alike()
+        able = [
+            ((cores >= part.cores_per_node) if more else (cores == part.cores_per_node))
+            & (gpus >= part.gpus_per_node)
+            & (memory >= part.memory_per_node)
+            for part in parts
+        ]
+        return assigned(able, parts) is not None
+
+
+def assigned(able: Sequence[NDArray[np.bool_]], parts: Sequence[Request]) -> NDArray[np.intp] | None:
+    """Return the number of the part that each node is for, -1: none; ``None``: not all parts can have their nodes.
+
+    Parameters
+    ----------
+    able
+        for each part, the mask of the nodes that meet it
+    parts
+        requests for nodes
+
+    >>> able = [np.array([True, True, False]), np.array([True, False, False])]
+    >>> assigned(able, [Request(1, nodes=1), Request(1, nodes=1)])
+    array([ 1,  0, -1])
+    """
+    part_of = np.full(len(able[0]), -1)
+
+    def free_one(part: int, seen: set[int]) -> bool:
+        """Give one more node to a part, for which other parts may change to other nodes."""
+        there = np.flatnonzero(able[part] & (part_of < 0))
+        if len(there):
+            part_of[there[0]] = part
+            return True
+        seen.add(part)
+        for other in set(part_of[able[part]].tolist()) - seen:
+            node = np.flatnonzero(able[part] & (part_of == other))[0]
+            if free_one(other, seen):
+                part_of[node] = part
+                return True
+        return False
+
+    for part, request in enumerate(parts):
+        assert request.nodes is not None
+        first = np.flatnonzero(able[part] & (part_of < 0))[: request.nodes]
+        part_of[first] = part
+        if not all(free_one(part, set()) for _ in range(request.nodes - len(first))):
+            return None
+    return part_of
 
 
 Need = Request | Allocation
@@ -328,6 +381,8 @@ class NodeTable:
         """Whether the need can be met now."""
         if isinstance(need, Allocation):
             return bool((self.free[:, need.nodes] >= need.amounts).all())
+        if need.chunks:
+            return self._for_chunks(need) is not None
         mask = self._suitable(need)
         if self._place.enough is not None:
             return self._may_choose(need, mask.nonzero()[0])
@@ -361,6 +416,8 @@ class NodeTable:
         >>> NodeTable(np.array([[4.0, 4], [0, 2], [0, 0]])).why_not(Request(2, nodes=2, gpus_per_node=1))
         '2 nodes with 1 core and 1 GPU each requested, the pool has 1 such node'
         """
+        if request.chunks and (self._place.strict or request.whole_switches):
+            return Refusal.of("chunks", f"the placement of {name} is for nodes that are alike")
         if request.nodes is not None:
             there = 0
             for (cores, gpus, memory), count in self._kinds():
@@ -371,6 +428,8 @@ class NodeTable:
         full = self.full()
         if full.fits(request):
             return None
+        if request.chunks:
+            return Refusal.of(str(request), f"{name} has no such nodes")
         mask = full._suitable(request)
         if self._place.enough is not None:
             return Refusal.of(str(request), f"{name} has no such nodes by its placement")
@@ -386,6 +445,8 @@ class NodeTable:
         """
         if isinstance(need, Allocation):
             return need if self.fits(need) else None
+        if need.chunks:
+            return self._for_chunks(need)
         if need.whole_switches:
             return self._whole_switches(need)
         if need.nodes is not None:
@@ -426,6 +487,25 @@ class NodeTable:
         amounts = found.amounts
         amounts[:2] = self.capacity[:2, found.nodes]
         return Allocation(found.nodes, amounts)
+
+    def _for_chunks(self, need: Request) -> Allocation | None:
+        """Return a node for each chunk, the largest first, in the order of the placement, or ``None``."""
+        parts = need.alike()
+        able = [self._suitable(part) for part in parts]
+        candidates = np.logical_or.reduce(able).nonzero()[0]
+        if len(candidates) < len(need.chunks):
+            return None
+        first = self._place.nodes(new_table((*self._seen, need)), candidates, len(need.chunks))
+        order = np.concatenate([first, np.setdiff1d(candidates, first)])
+        part_of = assigned([each[order] for each in able], parts)
+        if part_of is None:
+            return None
+        rows = sorted((int(order[at]), parts[part_of[at]]) for at in np.flatnonzero(part_of >= 0).tolist())
+        each = [(part.cores_per_node, part.gpus_per_node, part.memory_per_node) for _, part in rows]
+        nodes, amounts = np.array([node for node, _ in rows]), np.array(each, dtype=np.float64).T.copy()
+        if need.exclusive:
+            amounts[:2] = self.capacity[:2, nodes]
+        return Allocation(nodes, amounts)
 
     def _whole_switches(self, need: Request) -> Allocation | None:
         """Return all nodes that are up of the fewest switches that meet the need, or ``None`` if there are too few."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from simmodel.platform.cluster import OutageSpec, ReservationSpec
-    from simmodel.resources.pools.allocation import Allocation, Request
+    from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
     from simmodel.work.job import Job, LiveJob, Run
 
 __all__ = ["CountPool", "PoolProfile"]
@@ -361,7 +361,7 @@ class PoolProfile:
             for name, amount in job.request.consumables.items():
                 yield self._parts[name], amount
 
-    def fits(self, job: LiveJob, duration: float) -> Any:
+    def fits(self, job: LiveJob, duration: float, _within: NodeTable | None = None) -> Any:
         """Return a grant to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
         return COUNTED if all(part.fits(need, duration) for part, need in self._needs(job)) else None
 

@@ -117,9 +117,12 @@ class NodeProfile:
 
     # ------------------------------------------------------------------ questions of planners
 
-    def fits(self, job: LiveJob, duration: float) -> Allocation | None:
-        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
-        return self._from(job, self._now, duration)
+    def fits(self, job: LiveJob, duration: float, within: NodeTable | None = None) -> Allocation | None:
+        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds.
+
+        ``within``: the parts of nodes that it may have.
+        """
+        return self._from(job, self._now, duration, within)
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
         """Return an allocation to start the job with now, moving planned work to other nodes at its planned instant.
@@ -140,15 +143,15 @@ class NodeProfile:
         self.take(planned, at, span, allocation)
         return found
 
-    def _from(self, job: LiveJob, at: float, duration: float) -> Allocation | None:
+    def _from(self, job: LiveJob, at: float, duration: float, within: NodeTable | None = None) -> Allocation | None:
         """Return an allocation for the job from an instant on for ``duration`` seconds, or ``None``."""
         if any(part.earliest(amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
-        return self._on(self._need_of(job), at, duration)
+        return self._on(self._need_of(job), at, duration, within)
 
-    def _on(self, need: Need, at: float, duration: float) -> Allocation | None:
+    def _on(self, need: Need, at: float, duration: float, within: NodeTable | None = None) -> Allocation | None:
         """Return parts of nodes that are free from an instant on for ``duration`` seconds, or ``None``."""
-        found = self._through(need, self._index(at), self.instant(at) + duration)
+        found = self._through(need, self._index(at), self.instant(at) + duration, within)
         return found if isinstance(found, Allocation) else None
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY) -> tuple[float, Allocation | None]:
@@ -329,7 +332,7 @@ class NodeProfile:
                 low = middle
         return high
 
-    def _through(self, need: Need, i: int, end: float) -> Allocation | int:
+    def _through(self, need: Need, i: int, end: float, within: NodeTable | None = None) -> Allocation | int:
         """Return an allocation free from a step until an instant, or the next step at which to search."""
         steps = self._steps
         if not self._fits_at(need, i):
@@ -343,8 +346,8 @@ class NodeProfile:
                     return j  # any earlier start runs into it
                 falls.append(j)
         table = self._table(i)
-        if falls:
-            table = table.minimum([self._table(j) for j in falls])
+        if falls or within is not None:
+            table = table.minimum([*(self._table(j) for j in falls), *([] if within is None else [within])])
         return table.allocate(need) or i + 1
 
 

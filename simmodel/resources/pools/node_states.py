@@ -274,8 +274,8 @@ class NodeStates:
     ends
         the expected ends on each node
     odd
-        number of waiting jobs that are not for a number of nodes, or get whole nodes where others share them, or must
-        have certain nodes, or are planned with another time than they will be while they run
+        number of waiting jobs that are not for a number of nodes alike, or get whole nodes where others share them, or
+        must have certain nodes, or are planned with another time than they will be while they run
     requested
         requested times (s) by row
     """
@@ -320,6 +320,7 @@ class NodeStates:
         if (
             request is None
             or request.nodes is None
+            or request.chunks
             or request.exclusive != self.exclusive
             or job.expected != job.planned
             or (job.history is not None and job.history.resumes)

@@ -110,7 +110,7 @@ class WholeNodes:
         """Return the processors of the whole nodes that a job requests; 0 if it requests parts of nodes."""
         request, cores = job.request, self.cores
         if request is not None and request.nodes is not None:
-            whole = self.always or request.cores_per_node == cores
+            whole = self.always or (request.cores_per_node == cores and not request.chunks)
             return request.nodes * cores if whole else 0
         processors = job.processors
         rest = processors % cores

@@ -10,6 +10,7 @@ switches by best fit are those of Slurm's plugin topology/tree, whole switches i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import ceil
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import PartitionSpec
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.work.job import Job
+    from simmodel.work.node_chunks import Chunk
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
@@ -119,6 +121,8 @@ class Request:
         amounts of consumables, by name
     loose
         whether it may get other numbers of cores, as its options say to the scheduler of its cluster
+    chunks
+        what it requests of each node if that is not the same; then the amounts of each node are the most of any
 
     >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
     2 nodes with 8 cores and 1 GPU each
@@ -133,6 +137,7 @@ class Request:
     whole_switches: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
     loose: bool = False
+    chunks: tuple[Chunk, ...] = ()
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether it is for a number of cores and nothing else."""
 
@@ -163,6 +168,7 @@ class Request:
             whole_switches,
             job.amounts,
             bool(job.options),
+            job.chunks or (),
         )
 
     @property
@@ -170,7 +176,16 @@ class Request:
         """Whether it is for a number of nodes, or for GPUs or memory of each."""
         return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
 
+    def alike(self) -> list[Request]:
+        """Return the requests for nodes of which it consists, each for nodes with the same, the largest first."""
+        return [
+            Request(count * each.cores, count, each.cores, each.gpus, each.memory, self.exclusive)
+            for each, count in Counter(self.chunks).items()
+        ]
+
     def __str__(self) -> str:
+        if self.chunks:
+            return " + ".join(map(str, self.alike()))
         parts = [] if self.nodes is None else [numbered(self.cores_per_node, "core")]
         if self.gpus_per_node:
             parts.append(numbered(self.gpus_per_node, "GPU"))

@@ -24,8 +24,11 @@ class Profile(Protocol):
     planner, which passes them on unchanged.
     """
 
-    def fits(self, job: LiveJob, duration: float, /) -> Any:
-        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds."""
+    def fits(self, job: LiveJob, duration: float, within: Any = None, /) -> Any:
+        """Return an allocation to start the job with now, or ``None`` if it does not fit for ``duration`` seconds.
+
+        ``within``: the table of the parts of nodes that it may have, if nodes are identified.
+        """
         ...
 
     def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:

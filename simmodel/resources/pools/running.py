@@ -189,15 +189,20 @@ class RunningIndex:
 
     The entries are in blocks of at most 96, each with the sum of its processors: adding, removing and finding the time
     at which a number of processors is free cost about the square root of the number of executions.
+
+    Attributes
+    ----------
+    size, endless
+        the number of executions, and of those without an expected end
     """
 
-    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "size")
+    __slots__ = ("_blocks", "_count", "_elastic", "_lasts", "_left", "_others", "_sums", "_watchers", "endless", "size")
 
     def __init__(self) -> None:
         self._blocks: list[list[Entry]] = [[]]
         self._lasts: list[Entry] = []  # the greatest entry of each block except the last
         self._sums: list[int] = [0]
-        self.size = 0
+        self.size = self.endless = 0
         self._count = 0
         self._left: WorkLeft | None = None  # created on first use, as is the next one
         self._elastic: ElasticRuns | None = None
@@ -239,6 +244,8 @@ class RunningIndex:
         number = self._count = self._count + 1
         entry = run.entry = (run.expected_end, number, processors, run)
         self.size += 1
+        if entry[0] == INFINITY:
+            self.endless += 1
         for watcher in self._watchers:
             watcher.started(entry)
         lasts = self._lasts
@@ -260,6 +267,7 @@ class RunningIndex:
             entry = run.entry = (run.expected_end, number, processors, run)
             entries.append(entry)
         self.size = len(entries)
+        self.endless = sum([entry[0] == INFINITY for entry in entries])
         self._count += len(entries)
         entries.sort()
         blocks = [entries[i : i + _FILLED] for i in range(0, len(entries), _FILLED)] or [[]]
@@ -282,6 +290,8 @@ class RunningIndex:
         entry = run.entry
         run.entry = None
         self.size -= 1
+        if entry[0] == INFINITY:
+            self.endless -= 1
         for watcher in self._watchers:
             watcher.ended(entry)
         lasts = self._lasts
@@ -313,6 +323,7 @@ class RunningIndex:
             run.entry = new = (run.expected_end, number, processors, run)
             del block[bisect_left(block, entry)]
             insort(block, new)
+            self.endless += (new[0] == INFINITY) - (entry[0] == INFINITY)
             self._sums[0] += processors - entry[2]
         if self._elastic is not None:
             self._elastic.processors += more

@@ -257,6 +257,9 @@ class _Builder:
         capacity = pool.table.capacity
         if request.exclusive:
             return [(node, capacity[0, node], capacity[1, node], request.memory_per_node) for node in nodes]
+        if request.chunks:
+            parts = zip(nodes, request.chunks, strict=True)
+            return [(node, chunk.cores, chunk.gpus, chunk.memory) for node, chunk in parts]
         if request.nodes is not None:
             return [(node, request.cores_per_node, request.gpus_per_node, request.memory_per_node) for node in nodes]
         left, rows = request.processors, []

@@ -250,6 +250,8 @@ class Intake:
         places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
         for pool in places:
             job.request = pool.request_of(spec)
+            if spec.requested == inf and not spec.own_end:
+                self._limit(job, spec, pool)
             reason = pool.why_not(job) or pool.limits.why_not(job, pool.name)
             if reason is None:
                 break
@@ -269,6 +271,14 @@ class Intake:
 
             reason = why_no_traffic(spec, pool)
         return job, reason or core.io.why_not(spec)
+
+    def _limit(self, job: LiveJob, spec: Job, pool: Pool) -> None:
+        """Give a job without a limit that of its partition and queue."""
+        core, rules, run = self._core, job.rules, spec.seconds()
+        limits = pool.limits.requested, None if rules is None else rules.spec.max_requested
+        limit = min([inf, *(each for each in limits if each is not None)])
+        job.plan(*map(float, planned_seconds(run, limit, core.estimates, core.overrun)))
+        job.end_as(cut=core.overrun == "stop" and limit < run and spec.traffic is None)
 
     # ------------------------------------------------------------------ submission
 

@@ -18,7 +18,7 @@ from simmodel.twin.events import Demand, JobReport, JobState
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.pbs.commands import Document, table_of, text_of
 from simmodel.twin.pbs.nodes import Size
-from simmodel.twin.pbs.values import Chunk, allocated, chunks, instant, job_of, number, seconds, task_ranges
+from simmodel.twin.pbs.values import SelectedChunk, allocated, chunks, instant, job_of, number, seconds, task_ranges
 from simmodel.twin.programs import is_garbled
 from simmodel.twin.sources import Refused
 
@@ -275,7 +275,7 @@ def _request(
     asked = table_of(given, "Resource_List")
     wanted = _at("Resource_List.select", lambda: chunks(text_of(asked, "select")))
     if not wanted:
-        wanted = (Chunk(cpus=int(number(text_of(asked, "ncpus")) or 1)),)
+        wanted = (SelectedChunk(cpus=int(number(text_of(asked, "ncpus")) or 1)),)
     place = text_of(asked, "place").split(":")
     unmodelled = _others(asked, wanted, reading)
     if others is not None:
@@ -311,7 +311,7 @@ def _alone(place: list[str]) -> bool:
     return "excl" in place or "exclhost" in place
 
 
-def _shape(wanted: tuple[Chunk, ...], place: list[str], node: Size) -> dict[str, Any]:
+def _shape(wanted: tuple[SelectedChunk, ...], place: list[str], node: Size) -> dict[str, Any]:
     """Return how many processors on how many nodes chunks are; those that may share nodes are packed."""
     count = sum(chunk.count for chunk in wanted)
     cpus = max(sum(chunk.count * chunk.cpus for chunk in wanted), 1)
@@ -337,7 +337,7 @@ def _shape(wanted: tuple[Chunk, ...], place: list[str], node: Size) -> dict[str,
     }
 
 
-def _others(asked: Document, wanted: tuple[Chunk, ...], reading: Reading) -> list[str]:
+def _others(asked: Document, wanted: tuple[SelectedChunk, ...], reading: Reading) -> list[str]:
     """Return the resources of a request that are not expressed."""
     names = {name for name in asked if name not in _KNOWN and name not in reading.licences}
     for chunk in wanted:

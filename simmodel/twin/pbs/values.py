@@ -17,7 +17,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import check_count
 
-__all__ = ["Chunk", "allocated", "chunks", "instant", "job_of", "memory", "number", "pbs_id", "seconds"]
+__all__ = ["SelectedChunk", "allocated", "chunks", "instant", "job_of", "memory", "number", "pbs_id", "seconds"]
 
 _ID = re.compile(r"(\d{1,18})(?:\[(\d{0,9})\])?(?:\.([A-Za-z0-9._-]{1,255}))?", re.ASCII)
 _OWN_ID = re.compile(r"(\d{1,18})(?:_(\d{1,9}))?(?:\.([A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){0,3}))?", re.ASCII)
@@ -82,7 +82,7 @@ def number(text: str) -> float | None:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class Chunk(Fields):
+class SelectedChunk(Fields):
     """Equal chunks of a request: their count, and the resources of each on one node; memory in bytes.
 
     ``others`` are further resources by name, as they were asked for.
@@ -98,7 +98,7 @@ class Chunk(Fields):
 _PASSED_OVER = frozenset(("mpiprocs", "ompthreads"))  # they are no resources of nodes
 
 
-def chunks(text: str) -> tuple[Chunk, ...]:
+def chunks(text: str) -> tuple[SelectedChunk, ...]:
     """Return the chunks of a ``select`` statement.
 
     Raises
@@ -107,7 +107,7 @@ def chunks(text: str) -> tuple[Chunk, ...]:
         it is none
 
     >>> chunks("2:ncpus=8:mem=16gb+ncpus=1:ngpus=2")
-    (Chunk(count=2, cpus=8, memory=17179869184.0), Chunk(gpus=2))
+    (SelectedChunk(count=2, cpus=8, memory=17179869184.0), SelectedChunk(gpus=2))
     """
     found = []
     for part in text.split("+") if text else ():
@@ -122,7 +122,7 @@ def chunks(text: str) -> tuple[Chunk, ...]:
             raise InputError(f"must be chunks such as '2:ncpus=8:mem=16gb', got {shown(text)}")
         check_count("chunks", count)
         found.append(
-            Chunk(
+            SelectedChunk(
                 count=count,
                 cpus=_small(sizes["ncpus"] or "1"),
                 memory=memory(sizes["mem"]) or 0.0,

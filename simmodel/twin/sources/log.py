@@ -25,6 +25,7 @@ from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.submissions import read_workload
 from simmodel.twin.events import Demand, Ended, Event, NodesChanged, Passed, Requeued, Started, StateReport, Submitted
 from simmodel.twin.sources import Refused
+from simmodel.work.node_chunks import chunk_text
 from simmodel.work.prepare import Prepared, prepare
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AdvisedLog", "EventsOf", "LogSettings", "RecordedLog", "request_of"]
 
-_FIELDS = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node")
+_FIELDS = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node", "chunks")
 _NAMES = ("user", "group", "queue", "partition")
 _BACK = ("preempted", "requeued")  # statuses of runs whose jobs wait again
 _PAUSE = 0.02  # seconds between looks at the clock
@@ -223,7 +224,8 @@ def _request(workload: Workload, ready: Prepared, row: int) -> Demand:
         values["processors"] = int(ready.processors[row])
     if "priority" in workload:
         values["priority"] = float(workload["priority"][row])
-    return Demand(**values, requested=float(ready.requested[row]))
+    limit = float(ready.requested[row])
+    return Demand(**values, requested=limit if isfinite(limit) else None)
 
 
 class AdvisedLog(_Replay):
@@ -371,7 +373,8 @@ def _out(pool: Pool) -> Counter[str]:
 def request_of(job: LiveJob) -> Demand:
     """Return the request of a live job."""
     spec = job.spec
-    seconds = float(job.asked if isfinite(job.asked) else job.planned)  # the limit by which the scheduler plans
+    limit = float(job.asked if isfinite(job.asked) else job.planned)  # by which the scheduler plans
+    seconds = limit if isfinite(limit) else None
     if spec is None:
         return Demand(processors=job.processors, requested=seconds, user=job.user)
     return Demand(
@@ -380,6 +383,7 @@ def request_of(job: LiveJob) -> Demand:
         cores_per_node=spec.cores_per_node,
         gpus_per_node=spec.gpus_per_node,
         memory_per_node=spec.memory_per_node,
+        chunks=chunk_text(spec.chunks or ()),
         consumables=dict(spec.consumables),
         requested=seconds,
         user=job.user,

@@ -249,7 +249,7 @@ class Forecast(Observer, Shown):
             if not isinstance(run, Run) or run.process is not None or run.released:
                 return False
             end = run._end if self._actual else run.expected_end
-            if not now < end <= run.expected_end:
+            if not now < end <= run.expected_end or run.expected_end == INFINITY:
                 return False
             exact = exact and end == run.expected_end
             running.append((end, number, processors, run.expected_end))

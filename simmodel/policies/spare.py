@@ -1,0 +1,155 @@
+"""What other jobs may use beside a job that no known end frees: work without a time limit is in its way.
+
+Such a job has no promised start. What falls free is kept for it until it fits, so that it is not passed for ever; what
+has been free ever since it came first is left to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from simmodel.resources.pools.allocation import Allocation, NodeTable
+from simmodel.resources.pools.counts import COUNTED
+from simmodel.resources.pools.nodes import NodePool
+from simmodel.scheduling.protocol import Policy
+
+if TYPE_CHECKING:
+    from simmodel.resources.pools.claims import Grant
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.work.job import LiveJob
+
+__all__ = ["Keeping", "Spare", "Spares"]
+
+INFINITY = float("inf")
+
+Free: TypeAlias = "int | NodeTable"
+"""A number of processors, or the free capacity of each node."""
+
+
+class Spare:
+    """The capacity of a pool that has been free ever since a job came first that no known end frees.
+
+    Parameters
+    ----------
+    place, head
+        the pool, and the job
+    free
+        what is free now
+
+    Attributes
+    ----------
+    free
+        what other jobs may use of it
+    amounts
+        the consumables that the job requests, by name: what other jobs may use of them
+    """
+
+    __slots__ = ("amounts", "free", "head", "place")
+
+    def __init__(self, place: Pool, head: LiveJob, free: Free) -> None:
+        self.place = place
+        self.head = head
+        self.free = free
+        needs: Mapping[str, float] = {} if head.request is None else head.request.consumables
+        self.amounts = {name: place.consumables.free[name] for name in needs}
+
+    @property
+    def cores(self) -> int:
+        """The processors that other jobs may use."""
+        return self.free.cores if isinstance(self.free, NodeTable) else self.free
+
+    @property
+    def table(self) -> NodeTable | None:
+        """What other jobs may use of each node, if nodes are identified."""
+        return self.free if isinstance(self.free, NodeTable) else None
+
+    def narrow(self, free: Free, amounts: Mapping[str, float]) -> None:
+        """Leave out what is not free at another instant."""
+        if isinstance(self.free, NodeTable) and isinstance(free, NodeTable):
+            self.free = self.free.minimum([free])
+        else:
+            self.free = min(self.free, free)  # type: ignore[type-var]
+        self.amounts = {name: min(there, amounts[name]) for name, there in self.amounts.items()}
+
+    def allows(self, job: LiveJob) -> bool:
+        """Whether another job requests no more processors and consumables than it may use."""
+        if job.request is not None:
+            slack = self.place.consumables.slack
+            for name, amount in job.request.consumables.items():
+                if amount > self.amounts.get(name, INFINITY) + slack[name]:
+                    return False
+        return job.width <= self.cores
+
+    def room(self, job: LiveJob) -> Allocation | Grant | None:
+        """Return the allocation with which another job could start now, or ``None``."""
+        place = self.place
+        if not (place.fits(job) and self.allows(job)):
+            return None
+        if not isinstance(place, NodePool) or self.table is None:
+            return COUNTED
+        found = self.table.allocate(place.need_of(job))
+        return found if found is not None and place.accepts(job, found) else None
+
+    def take(self, job: LiveJob) -> None:
+        """Note that another job has started."""
+        if not isinstance(self.free, NodeTable):
+            self.free -= job.width
+        elif job.run is not None:  # else it has ended at once
+            self.free.take(job.run.grant.allocation)
+        if job.request is not None:
+            for name in self.amounts.keys() & job.request.consumables.keys():
+                self.amounts[name] -= job.request.consumables[name]
+
+
+class Spares(dict[str, "Spare | list[Any]"]):
+    """What is left beside such jobs, by the name of the place; plain values where a snapshot has them."""
+
+    def at(self, place: Pool, head: LiveJob, free: int | None = None) -> Spare:
+        """Return what is left beside a job that comes first at a place and that no known end frees.
+
+        ``free``: the processors that jobs can have now, if these are not the free ones.
+        """
+        there: Free = max(place.free, 0) if free is None else free
+        if isinstance(place, NodePool):
+            there = place.table.copy()
+        before = self.get(place.name)
+        self[place.name] = spare = Spare(place, head, there)
+        if isinstance(before, Spare) and before.head is head:
+            spare.narrow(before.free, before.amounts)
+        elif isinstance(before, list) and before[0] == head.seq:
+            there = before[1]
+            if isinstance(place, NodePool):
+                there = place.table.copy()
+                there.free[:] = before[1]
+            spare.narrow(there, before[2])
+        return spare
+
+    def state(self) -> dict[str, Any]:
+        """Return it as plain values, for a snapshot."""
+        return {
+            name: [each.head.seq, each.free if each.table is None else each.table.free.tolist(), each.amounts]
+            if isinstance(each, Spare)
+            else each
+            for name, each in self.items()
+            if not isinstance(each, Spare) or each.head.state == "waiting"
+        }
+
+
+class Keeping(Policy):
+    """The base class of policies that keep what falls free for a job that no known end frees."""
+
+    _spares: Spares
+
+    def forget(self) -> None:
+        """Discard what is kept: another policy has decided since."""
+        self._spares.clear()
+
+    def state(self) -> dict[str, Any] | None:
+        """Return what is kept as plain values, for a snapshot."""
+        kept = self._spares.state()
+        return {"kept": kept} if kept else None
+
+    def restore(self, values: dict[str, Any]) -> None:
+        """Restore the values of :meth:`state`."""
+        self._spares = Spares(values.get("kept", {}))
