@@ -142,6 +142,23 @@ def test_places_apart_have_the_record_of_the_whole(block):
         assert_same(scenario.run(), in_parts(scenario, groups_of(rng, scenario)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_jobs_that_are_cancelled_have_the_record_of_the_whole(seed):
+    """Those that are cancelled when they come are handed to no place: the next job takes their turn."""
+    rng = Random(seed)
+    jobs = []
+    for i in range(40):
+        submit = rng.choice([rng.randint(0, 100), i])
+        cancel = rng.choice([None, None, submit - 3, submit, submit + 5, submit + 30])
+        asked = rng.choice([None, 20])
+        run = rng.randint(0, 60)
+        jobs.append(Job(id=i, submit=submit, run=run, processors=rng.choice([1, 2, 9]), requested=asked, cancel=cancel))
+    for places in (GridSpec(sites=[SiteSpec(name="a", cores=4), SiteSpec(name="b", cores=3)]), {"a": 4, "b": 3}):
+        for policy in ("round-robin", "random"):
+            scenario = Scenario.of(places, jobs, policy, seed=seed)
+            assert_same(scenario.run(), in_parts(scenario, groups_of(rng, scenario)))
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(1000, 1008))
 def test_several_processes_have_the_record_of_one(seed):

@@ -69,6 +69,11 @@ class Coming(NamedTuple):
     spec: Job | TaskSet | None = None
     outcome: str | None = None
 
+    @property
+    def gone(self) -> bool:
+        """Whether it is cancelled when it comes, so that no policy is asked."""
+        return isinstance(self.spec, Job) and self.spec.cancel is not None and self.spec.cancel <= self.submit
+
 
 class Part(NamedTuple):
     """The part of a record that one process has: the result of each place and its jobs, as in ``Destination.handed``.
@@ -368,8 +373,8 @@ class BrokerCore(System[BrokeredJob]):
     def keep_share(self, mine: Collection[str], *, first: bool) -> NDArray[np.int16]:
         """Choose a place for each job to come, and keep those of the places of these names only.
 
-        With ``first``, the jobs that no place can run are kept, too. Returns the number of the place of each job, by
-        row; -1: none.
+        With ``first``, the jobs of no place are kept, too: none can run them, or they are cancelled when they come.
+        Returns the number of the place of each job, by row; -1: none.
         """
         places, sources = self.places, self.sources
         number = {place: i for i, place in enumerate(places)}
@@ -381,7 +386,7 @@ class BrokerCore(System[BrokeredJob]):
             if coming:
                 self._active -= len(coming)
                 self.env.withdraw(source)
-            jobs = map(source.live, coming)
+            jobs = map(source.live, [each for each in coming if not each.gone])
             able = (job for job in jobs if any(place.why_not(job) is None for place in self.allowed(job.home)))
             view = View(self.env, able, places, f"{self.name}.policy")
             for decision in self.scheduler.policy.decide(view) or ():
