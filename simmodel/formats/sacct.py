@@ -4,7 +4,7 @@ Source: the manual pages of sacct and slurm.conf (SchedMD). This call prints eve
 
     sacct --allusers --allocations --duplicates --parsable2 --starttime=2024-01-01 --endtime=now --format=JobID,\\
     Submit,Eligible,Start,End,Elapsed,Timelimit,AllocCPUS,ReqCPUS,ReqNodes,NNodes,State,User,Account,Partition,QOS,\\
-    ExitCode,ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,SubmitLine
+    ExitCode,ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,Reason,JobName,SubmitLine
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def read_sacct(
     ``User``, ``Group``, ``Account`` (the group if there is no ``Group``), ``Partition``, ``QOS`` (the queue),
     ``ReqTRES`` and ``AllocTRES`` (memory and GPUs), ``AllocGRES`` and ``ReqGRES`` (GPUs, before Slurm 20.11),
     ``ReqMem``, ``Priority``, ``TotalCPU``, ``ExitCode``, ``Suspended`` (no part of the run time); and as further
-    columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints`` and ``SubmitLine``, which
-    ``simmodel slurm`` uses. Of the other fields, the report names those that may change the result or that sacct does
-    not have. Lines of ``jobcomp/filetxt`` have the names of their fields. A name, comment or submit line may contain
-    the delimiter and line breaks: the fields around it tell where it ends.
+    columns ``Eligible``, ``ReqNodes``, ``NodeList``, ``Reservation``, ``Constraints``, ``Reason``, ``JobName`` and
+    ``SubmitLine``, which ``simmodel slurm`` uses. Of the other fields, the report names those that may change the
+    result or that sacct does not have. Lines of ``jobcomp/filetxt`` have the names of their fields. A name, comment or
+    submit line may contain the delimiter and line breaks: the fields around it tell where it ends.
 
     sacct tells the totals of a job only: CPUs and GPUs that are not a multiple of the nodes are spread over them as
     evenly as possible (column ``chunks``), which the report counts. A time limit of ``UNLIMITED`` or

@@ -38,6 +38,7 @@ _WHAT = {
     "cleaned": re.compile(r"_slurm_rpc_epilog_complete: JobId=(\d+) (?:Node=(\S+))?"),
     "preempted": re.compile(r"preempted JobId=(\d+) has been requeued to reclaim resources for JobId=(\d+)"),
     "requeued": re.compile(r"^Requeuing JobId=(\d+)"),
+    "stopped": re.compile(r"(?:job_signal: \d+ of running|_job_requeue_op:|requeue job) JobId=(\S+)"),
 }
 
 
@@ -47,6 +48,23 @@ class Line(NamedTuple):
     at: float
     what: str
     words: tuple[str, ...]
+
+
+def what_of(text: str) -> Line | None:
+    """Return what a line of slurmctld.log tells; ``None``: nothing of interest."""
+    match = _LINE.match(text)
+    for what, pattern in _WHAT.items() if match is not None else ():
+        words = pattern.search(match[2])
+        if words is not None:
+            at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
+            return Line(at, what, tuple(word for word in words.groups() if word is not None))
+    return None
+
+
+def lines_of(path: Path) -> list[Line]:
+    """Return what the lines of a slurmctld.log.gz tell, at the instants of its own clock as if they were UTC."""
+    with gzip.open(path, "rt", errors="replace") as file:
+        return [line for text in file if (line := what_of(text)) is not None]
 
 
 class Submitted(NamedTuple):
@@ -220,17 +238,7 @@ class Recorded:
 
     def lines(self) -> Iterator[Line]:
         """Yield what the lines of slurmctld.log tell, at the instants of its own clock as if they were UTC."""
-        with gzip.open(self.folder / "slurmctld.log.gz", "rt", errors="replace") as file:
-            for text in file:
-                match = _LINE.match(text)
-                if match is None:
-                    continue
-                for what, pattern in _WHAT.items():
-                    words = pattern.search(match[2])
-                    if words is not None:
-                        at = datetime.fromisoformat(match[1]).replace(tzinfo=UTC).timestamp()
-                        yield Line(at, what, tuple(word for word in words.groups() if word is not None))
-                        break
+        yield from lines_of(self.folder / "slurmctld.log.gz")
 
     def cycles(self, what: str) -> list[float]:
         """Return the instants of the cycles of a loop (s since 1970)."""

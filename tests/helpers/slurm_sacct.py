@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-FIELDS = "JobID|Submit|Eligible|Start|End|TimelimitRaw|AllocCPUS|State|User|Partition|ReqTRES|NodeList|SubmitLine"
+FIELDS = (
+    "JobID|Submit|Eligible|Start|End|TimelimitRaw|AllocCPUS|State|ExitCode|User|Partition|ReqTRES|NodeList|SubmitLine"
+)
 
 CONF = """
 ClusterName=small
@@ -52,6 +54,6 @@ def sacct_of(run: Path) -> str:
         array = cells.get("ArrayJobId", cells["JobId"])
         name = f"{array}_{cells['ArrayTaskId']}" if "ArrayTaskId" in cells else array
         values = [cells[key] for key in ("SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "ProcCnt")]
-        rest = (cells["JobState"], "slurm", cells["Partition"], cells["Tres"], cells["NodeList"])
+        rest = (cells["JobState"], cells["ExitCode"], "slurm", cells["Partition"], cells["Tres"], cells["NodeList"])
         lines.append("|".join([name, *values, *rest, f"sbatch --parsable -o /dev/null {options[array]}"]))
     return "\n".join(lines) + "\n"

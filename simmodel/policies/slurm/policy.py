@@ -31,11 +31,12 @@ from simmodel.policies.slurm.running import Completing, Running
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition, number_text, partitions_of
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.observer import Observer
-from simmodel.scheduling.protocol import Decision, Policy, Preempt, Start, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Place, Policy, Preempt, Start, View, WakeAt
 from simmodel.work.job import OVER
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
+    from simmodel.platform.cluster import ClusterSpec
     from simmodel.platform.options import ClusterOptions
     from simmodel.policies.slurm.board import Pending
     from simmodel.resources.pools.allocation import Allocation
@@ -104,14 +105,20 @@ class Batch(Protocol):
         """Its options."""
         ...
 
+    @property
+    def spec(self) -> ClusterSpec:
+        """Its spec."""
+        ...
+
 
 class _Events(Observer):
     """The submissions and ends since the last decision: jobs that depend on others ask for none, but wake the loops."""
 
-    def __init__(self, env: Environment, everyone: bool, records: Records) -> None:
-        self._env = env
+    def __init__(self, system: Batch, everyone: bool, records: Records) -> None:
+        self._env = system.env
         self._records = records
         self._everyone = everyone
+        self._back = {outage.until for outage in system.spec.outages if outage.kind == "drain"}
         self.events: list[tuple[float, Run | None]] = []
         self.submitted: list[LiveJob] = []  # the jobs that were: all, or those with options
         self.cancelled: list[LiveJob] = []
@@ -131,6 +138,11 @@ class _Events(Observer):
     def job_cancelled(self, job: LiveJob, /) -> None:
         """Note that a job was cancelled while it waited."""
         self.cancelled.append(job)
+
+    def place_changed(self, _place: Place, cause: str, /) -> None:
+        """Note when an administrator or a repair brings nodes back; the end of a reservation asks for no run."""
+        if cause == "repair" or (cause == "resume" and self._env.now in self._back):
+            self.events.append((float(self._env.now), None))
 
     def job_ended(self, run: Run, status: str, /) -> None:
         """Note when a job ended."""
@@ -224,6 +236,7 @@ class Slurm(Policy):
         self._idle = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._settled: dict[str, float] = {}  # when main, full or backfill runs started nothing
+        self._broken: list[Turn | None] = []  # the run whose job was withdrawn at its turn, which begins again
         self._cut = False  # whether the last run of the main loop would end for its depth
         self._quiet = False  # whether the coming runs of both loops change nothing until something happens
         self._versions: list[int] = []  # of the places, at the last cycle
@@ -330,7 +343,7 @@ class Slurm(Policy):
         """Note the submissions and ends of the jobs of the system from now on."""
         if system.options.overrun == "continue" and self._enforces:
             self._scans = MainClock(0.0, SCAN, self.timing.main_first, self.timing.turn)
-        self._events = _Events(system.env, self._quotas is not None, self._records)
+        self._events = _Events(system, self._quotas is not None, self._records)
         self._running.noted = True
         system.env.observe(self._events)
 
@@ -402,6 +415,9 @@ class Slurm(Policy):
             yield Preempt(job, "cancel", reason)
         if self._scans is not None:
             yield from self._enforce(self._scans, now)
+        for broken in [*self._broken]:
+            self._broken.clear()
+            yield from self._run_backfill(view) if broken is None else self._run_main(view, broken)
         if self._completing.due(now, idle=self._idle):
             yield from self._run_main(view, Turn(now))
         if (turn := self._main.next(True)).at <= now:
@@ -411,8 +427,7 @@ class Slurm(Policy):
             yield from self._run_main(view, turn)
         if (turn := self._backfill.next(True)).at <= now:
             self._backfill.ran(turn)
-            yield from self._cycle(view, None)
-            self._backfill.over(*self._last_cycle)
+            yield from self._run_backfill(view)
         self._idle = not view.waiting.count
         self._quiet = self._rests(view)
         if (at := self._next(not self._idle, now)) < inf:
@@ -423,6 +438,11 @@ class Slurm(Policy):
         yield from self._cycle(view, turn)
         if self._noted:
             self._backfill.ask(view.now)
+
+    def _run_backfill(self, view: View) -> Iterator[Decision]:
+        """Run the backfill loop, which sleeps afterwards."""
+        yield from self._cycle(view, None)
+        self._backfill.over(*self._last_cycle)
 
     def _enforce(self, scans: MainClock, now: float) -> Iterator[Decision]:
         """Stop the jobs whose limit has passed, if limits are scanned now."""
@@ -607,7 +627,11 @@ class Slurm(Policy):
             allocation = given
             first = view.choices.get(job.job, (job.job,))[0]
             place = job.job.place
-            yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
+            try:
+                yield Start(job.job, place, reason, allocation if isinstance(place, NodePool) else None)
+            except GeneratorExit:
+                self._broken.append(turn)
+                raise
             waiting.started(job, runs=first.run is not None)
             if first.run is not None:
                 self._running.started(job, first.run, now, allocation)

@@ -402,7 +402,7 @@ class Queue:
         if wishes.hold is not None:
             begin, until = wishes.hold
             hold = (job.submit + begin if begin else -inf), job.submit + until
-        return self._records.submitted(number, _array_of(job) if wishes.array else "", hold)
+        return self._records.submitted(number, _array_of(job) if wishes.array else wishes.requeued, hold)
 
     # ------------------------------------------------------------------ order
 

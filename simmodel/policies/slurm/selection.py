@@ -728,7 +728,7 @@ def allocation_of(
             if shape.gpus_per_task:
                 gpus = -(-count // shape.unit) * shape.gpus_per_task
             elif shape.gpus:
-                gpus = min(table.free[1, node], left - (len(chosen) - 1 - i))
+                gpus = min(table.free[1, node], max(left - (len(chosen) - 1 - i), 0))
                 left -= gpus
         charged = shape.memory(count if settings.allocates == "cpu" and not shape.exclusive else cores, gpus)
         rows.append((node, cores, gpus, memory if shape.whole_memory else min(table.free[2, node], charged)))

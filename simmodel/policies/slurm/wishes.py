@@ -68,6 +68,8 @@ class Wishes(Fields):
         seconds after its submission by which it must have ended (``--deadline=now+N``); ``inf``: any time
     components
         of a heterogeneous job: of how many it is one (``--hetjob=N``, for ids such as ``17+0``); 0: it is none
+    requeued
+        the job of which it is a run: all its runs have one place in the order (``--requeued=ID``)
     partitions
         the partitions in which it may run (``-p``)
     qos
@@ -103,6 +105,7 @@ class Wishes(Fields):
     hold: tuple[float, float] | None = None
     deadline: float = inf
     components: int = 0
+    requeued: str = ""
     partitions: tuple[str, ...] = ()
     qos: str = ""
     reservation: str = ""
@@ -325,6 +328,7 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "--begin": _begin,
     "--partition": lambda value: {"partitions": tuple(dict.fromkeys(filter(None, value.split(","))))},
     "--qos": _text("qos"),
+    "--requeued": _text("requeued"),
     "--reservation": _text("reservation"),
     "--hetjob": lambda value: {"components": int(value)},
     "--hold": _hold,

@@ -155,7 +155,8 @@ class Allocation:
             able = (cores >= asked) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
             enough = int(cores[able].sum()) >= request.processors
             return enough if request.nodes is None else int(np.count_nonzero(able)) >= request.nodes
-        if not len(self.nodes) or (gpus < request.gpus_per_node).any() or (memory < request.memory_per_node).any():
+        few = not request.loose and bool((gpus < request.gpus_per_node).any())
+        if not len(self.nodes) or few or (memory < request.memory_per_node).any():
             return False
         if request.nodes is not None:
             enough = cores >= request.cores_per_node if request.exclusive else cores == request.cores_per_node

@@ -19,7 +19,7 @@ from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.node_lists import node_names
 from simmodel.policies.slurm.board import Board, Pending, Site
 from simmodel.policies.slurm.layout import Layout, SlurmNodes
-from simmodel.policies.slurm.policy import Slurm
+from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.policies.slurm.wishes import Wishes
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
@@ -141,3 +141,20 @@ def test_a_job_that_no_nodes_could_run_is_refused_and_the_others_go_on() -> None
     result = simulate(spec, jobs, Slurm(SlurmConf(memory=True)))
     assert result.jobs["status"].tolist() == ["cancelled"] * 6 + ["completed"]
     assert "refused 6 jobs at submission: no nodes of its partition could run it" in str(result.report)
+
+
+@pytest.mark.parametrize("loop", ["main", "backfill"])
+def test_a_loop_goes_on_when_a_job_that_never_ran_leaves_at_its_turn(loop: str) -> None:
+    """Job 1 has two of four CPUs, and job 2 wants all. At 30 s a loop reaches job 3, which leaves, and starts job 4."""
+    jobs = [
+        Job(id=1, submit=0, run=300, requested=300, processors=2),
+        Job(id=2, submit=1, run=100, requested=120, processors=4),
+        Job(id=3, submit=2, requested=60, processors=1, cancel=500, outcome="cancelled"),
+        Job(id=4, submit=3, run=50, requested=60, processors=2),
+    ]
+    if loop == "main":  # which does not look behind a job that cannot start
+        jobs = jobs[2:]
+    timing = SlurmTiming(main=[4.0, 30.0] if loop == "backfill" else [30.0], full=[], backfill=[30.5, 600.0])
+    found = simulate(ClusterSpec.simple(4), jobs, Slurm(SlurmConf(), timing=timing)).jobs
+    assert found["status"].tolist()[-2:] == ["withdrawn", "completed"]
+    assert found["start"].tolist()[-1] == (30.0 if loop == "main" else 30.5)

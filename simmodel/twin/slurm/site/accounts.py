@@ -1,14 +1,15 @@
-"""Accounts, users and QOS in the output of sacctmgr and sshare.
+"""Accounts, users, QOS and absences of nodes in the output of sacctmgr and sshare.
 
-Source: sacctmgr(1), sshare(1) of Slurm 22.05: ``sacctmgr dump CLUSTER``, ``sacctmgr --parsable2 show qos`` and
-``sshare --all --parsable2``.
+Source: sacctmgr(1), sshare(1) of Slurm 22.05: ``sacctmgr dump CLUSTER``, ``sacctmgr --parsable2 show qos``,
+``sacctmgr --parsable2 show event`` and ``sshare --all --parsable2``.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import isfinite
+from datetime import tzinfo
+from math import inf, isfinite
 from typing import Any
 
 import attrs
@@ -18,9 +19,19 @@ from simmodel.foundation.errors import InputError, shown
 from simmodel.policies.slurm.accounts import Accounts, Association, Limits, Qos
 from simmodel.policies.slurm.keys import DUMP, QOS, Keys
 from simmodel.twin.described import Notes
-from simmodel.twin.slurm.values import amounts, is_none, seconds, split_list, whole
+from simmodel.twin.slurm.values import amounts, instant, is_none, nodes_of, seconds, split_list, whole
 
-__all__ = ["is_dump", "is_qos", "is_shares", "read_accounts", "read_dump", "read_qos", "read_shares"]
+__all__ = [
+    "is_dump",
+    "is_events",
+    "is_qos",
+    "is_shares",
+    "read_accounts",
+    "read_dump",
+    "read_events",
+    "read_qos",
+    "read_shares",
+]
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User) - '?([^':]*)'?((?::.*)?)")
 _PART = re.compile(r":(\w+)=('[^']*'|[^:]*)")
@@ -44,6 +55,11 @@ def is_qos(head: str) -> bool:
 def is_shares(head: str) -> bool:
     """Whether the first line of a text is that of ``sshare --parsable2``."""
     return {"Account", "User", "RawShares", "RawUsage"} <= set(head.split("|"))
+
+
+def is_events(head: str) -> bool:
+    """Whether the first line of a text is that of ``sacctmgr --parsable2 show event``."""
+    return {"NodeName", "TimeStart", "TimeEnd"} <= set(head.split("|"))
 
 
 # ---------------------------------------------------------------------- values
@@ -221,6 +237,38 @@ def read_qos(text: str, source: str, notes: Notes) -> tuple[Qos, ...]:
             raise InputError(message, source, f"line {number}") from None
         found.append(qos)
     return tuple(found)
+
+
+def read_events(text: str, source: str, local: tzinfo) -> list[tuple[str, float, float]]:
+    """Return when nodes were down or drained, of the output of ``sacctmgr --parsable2 show event``.
+
+    Each has the name of a node, from when and until when (s since 1970). What ran there when a node went down ends as
+    the accounting says. Nodes that came back within the second are left out.
+
+    Parameters
+    ----------
+    local
+        the zone of times
+
+    Raises
+    ------
+    InputError
+        a line is malformed
+
+    >>> from datetime import UTC
+    >>> text = "NodeName|State|TimeStart|TimeEnd\\nn2|DRAIN|1970-01-01T00:01:00|1970-01-01T00:02:00"
+    >>> read_events(text, "events", UTC)
+    [('n2', 60.0, 120.0)]
+    """
+    found: list[tuple[str, float, float]] = []
+    for number, row in _rows(text, source):
+        try:
+            begin, end = instant(row["TimeStart"], local), instant(row["TimeEnd"], local)
+        except InputError as error:
+            raise InputError(error.message, source, f"line {number}") from None
+        at, until = -inf if begin is None else begin, inf if end is None else end
+        found += [(name, at, until) for name in nodes_of(row["NodeName"]) if at < until]
+    return found
 
 
 def read_shares(text: str, source: str) -> Mapping[tuple[str, str | None], float]:

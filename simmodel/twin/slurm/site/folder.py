@@ -18,6 +18,7 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, clipped
 from simmodel.foundation.loading import in_memory
 from simmodel.foundation.writing import write_text
+from simmodel.platform.cluster import OutageSpec
 from simmodel.policies.slurm.policy import Slurm
 from simmodel.scheduling.registry import policy as policy_of
 from simmodel.twin.described import Described, Notes, Unsupported, saved_answers
@@ -26,14 +27,19 @@ from simmodel.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, wi
 from simmodel.twin.slurm.records import Site
 from simmodel.twin.slurm.site.accounts import (
     is_dump,
+    is_events,
     is_qos,
     is_shares,
     read_accounts,
     read_dump,
+    read_events,
     read_qos,
     read_shares,
 )
+from simmodel.twin.slurm.site.managed import is_log, read_log
+from simmodel.twin.slurm.site.placed import misplaced
 from simmodel.twin.slurm.site.recorded import RecordedJob, recorded_jobs
+from simmodel.twin.slurm.site.sbatch import job_list
 from simmodel.twin.slurm.values import nodes_of
 from simmodel.work.workload import Workload
 
@@ -45,7 +51,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SlurmFolder", "read_folder"]
 
-_SACCT = re.compile(r"[\w|]*\bJobID(Raw)?\b[\w|]*\|", re.IGNORECASE)
+_SACCT = re.compile(r"(?=.*\bSubmit\b)[\w|]*\bJobID(Raw)?\b[\w|]*\|", re.IGNORECASE)
 _SHAPE = ("nodes", "cores_per_node", "gpus_per_node")
 _SUBMISSIONS = "job,submitted,seconds,options"
 _CHOICES = {"SelectType", "SelectTypeParameters"}
@@ -72,6 +78,8 @@ class SlurmFolder(Fields):
         the instant, in seconds since 1970, that is 0 in simulations
     unsupported
         what neither platform, nor policy, nor workload express: each may change starts
+    placed, agreeing
+        how many runs of jobs have recorded nodes, and how many of them get here what they got, on these nodes
     read, passed_over
         the names of the files that were read, and of the others
     """
@@ -82,6 +90,8 @@ class SlurmFolder(Fields):
     recorded: tuple[RecordedJob, ...] = ()
     origin: float = 0.0
     unsupported: tuple[Unsupported, ...] = ()
+    placed: int = 0
+    agreeing: int = 0
     read: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
 
@@ -89,6 +99,16 @@ class SlurmFolder(Fields):
     def jobs(self) -> list[Job]:
         """The workload: the jobs, with the run times that are recorded."""
         return [each.job for each in self.recorded]
+
+    @property
+    def started(self) -> list[RecordedJob]:
+        """The jobs that have started."""
+        return [each for each in self.recorded if each.start < inf]
+
+    @property
+    def runs(self) -> list[RecordedJob]:
+        """The jobs, of those that were requeued each run."""
+        return [run for each in self.recorded for run in each.runs or (each,)]
 
     @property
     def policy(self) -> Slurm:
@@ -111,6 +131,8 @@ class SlurmFolder(Fields):
             *([_SELECT] if self.site.settings and not _CHOICES & self.site.settings.keys() else []),
             f"workload: {self._workload()}",
         ]
+        if self.placed:
+            lines.append(f"recorded placements: {self.agreeing:,} of {self.placed:,} get here what they got there")
         return "\n".join([*lines, *(self.not_expressed() or ["everything is expressed"])])
 
     def not_expressed(self) -> list[str]:
@@ -144,11 +166,11 @@ class SlurmFolder(Fields):
     def _workload(self) -> str:
         if not self.recorded:
             return "none; give the output of sacct --parsable2"
-        started = sum(each.start < inf for each in self.recorded)
         first, last = (self.instant(self.recorded[i].job.submit) for i in (0, -1))
-        return (
-            f"{counted(len(self.recorded), 'job')} submitted from {first} to {last}, {started:,} of which have started"
+        jobs, started = (
+            len([each for each in some if each.runs or not each.restarts]) for some in (self.recorded, self.started)
         )
+        return f"{counted(jobs, 'job')} submitted from {first} to {last}, {started:,} of which have started"
 
     def instant(self, at: float) -> str:
         """Return an instant of a simulation (s) as Slurm writes it."""
@@ -159,9 +181,10 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     """Read what a site's Slurm is from a folder, or from several files and folders.
 
     Files are told by their content: slurm.conf with the files that it includes, topology.conf, gres.conf, the output of
-    ``scontrol show ...``, of ``sacctmgr dump``, ``sacctmgr --parsable2 show qos`` and ``sshare --all --parsable2``, of
-    ``sacct --parsable2``, and the file of ``jobcomp/filetxt``. Without ``SubmitLine`` in the
-    accounting, a table ``job,submitted,seconds,options`` has the options of each job.
+    ``scontrol show ...``, of ``sacctmgr dump``, ``sacctmgr --parsable2 show qos``, ``sacctmgr --parsable2 show event``
+    and ``sshare --all --parsable2``, of ``sacct --parsable2``, and the file of ``jobcomp/filetxt``. Without
+    ``SubmitLine`` in the accounting, a table ``job,submitted,seconds,options`` has the options of each job. Other files
+    are passed over.
 
     Parameters
     ----------
@@ -198,6 +221,7 @@ class _Files:
         self._completed: tuple[bytes, str] | None = None
         self._submissions: tuple[bytes, str] | None = None
         self._managed: dict[str, tuple[str, str]] = {}  # of sacctmgr and sshare: texts and sources
+        self._logs: list[str] = []
         self._site = Site()
         self._read: list[str] = []
         self._passed: list[str] = []
@@ -215,6 +239,9 @@ class _Files:
                 self._completed = data, name
             elif first == _SUBMISSIONS:
                 self._submissions = data, name
+            elif is_log(first) and (text := data.decode("utf-8", "replace")) and any(read_log(text, self._local)):
+                self._logs.append(text)
+                self._read.append(Path(name).name)
             elif kind := _managed(first, data):
                 if kind in self._managed:
                     raise InputError(f"{kind} is told twice: by {self._managed[kind][1]}, and by {name}")
@@ -237,7 +264,7 @@ class _Files:
         try:
             told = told_by(data, name, self._local)
         except InputError:
-            if data.lstrip()[:1] != b"{" and not any(word in data for word in _WORDS):
+            if _SLURMS.match(data.decode("utf-8", "replace")) is None:
                 self._passed.append(Path(name).name)
                 return
             raise
@@ -267,6 +294,19 @@ class _Files:
         lists = {*log["node_list"].tolist()} if log is not None and "node_list" in log else set()
         ran = {name for text in lists for name in nodes_of(str(text))}
         found = described(self._site, origin=origin, own_loops=True, ran=ran)
+        done = read_log("\n".join(sorted(self._logs)), self._local)
+        away = [(node, *span) for node, spans in done.away.items() for span in spans]
+        if events := self._managed.pop("sacctmgr show event", None):
+            away += [each for each in read_events(*events, self._local) if not done.tells(*each)]
+        places = {node: part.name for part in found.spec.partitions for node in part.node_names}
+        outages = [
+            OutageSpec(
+                at=max(at - origin, 0.0), until=until - origin, partition=places[node], nodes=(node,), kind="drain"
+            )
+            for node, at, until in away
+            if node in places and max(at, origin) < until
+        ]
+        found = attrs.evolve(found, spec=attrs.evolve(found.spec, outages=[*found.spec.outages, *outages]))
         notes = Notes()
         managed = Notes()
         accounts = self._accounts(log, managed)
@@ -274,16 +314,32 @@ class _Files:
             {f"QoS={each.name}" for each in accounts.qos if "sacctmgr show qos" in self._managed} if accounts else set()
         )
         told |= {OF_ASSOCIATIONS} if "sacctmgr dump" in self._managed else set()
+        told |= {"OverSubscribe=EXCLUSIVE"} if log is not None else set()  # of jobs: they get whole nodes
         for each in (each for each in found.unsupported if each.what not in told):
             notes.add(each.where, each.what, each.why)
-        memory = "MEMORY" in (self._site.settings or {}).get("SelectTypeParameters", "").upper()
+        policy = policy_of(found.policy)
+        assert isinstance(policy, Slurm)
         jobs: list[RecordedJob] = []
         if log is not None:
-            about: Any = {"origin": origin, "memory": memory, "submitted": submitted, "local": self._local}
+            about: Any = {
+                "origin": origin,
+                "memory": policy.settings.memory,
+                "submitted": submitted,
+                "local": self._local,
+            }
+            about["held"] = done.held
+            about["preempts"] = policy.preempts
+            about["whole"] = {each.name for each in self._site.partitions or () if each.sharing == "EXCLUSIVE"}
             about["kept"] = {each.name for each in self._site.reservations or ()} - {
                 each.name for each in found.spec.reservations
             }
             jobs = recorded_jobs(log, found.spec, notes, **about)
+        runs = [run for each in jobs for run in each.runs or (each,)]
+        placed, wrong = misplaced(runs, found.spec, policy)
+        for what, by_job in wrong.items():
+            ids, (first, *_) = [*by_job], by_job.values()
+            where = f"{'job' if len(ids) == 1 else 'jobs'} {job_list(ids)}"
+            notes.add(where, f"{what}: {first}", "what the log tells is impossible in this model, or read wrongly")
         return SlurmFolder(
             described=found,
             site=self._site,
@@ -291,6 +347,8 @@ class _Files:
             recorded=tuple(jobs),
             origin=origin,
             unsupported=(*notes, *managed),
+            placed=placed,
+            agreeing=placed - sum(len(by_job) for by_job in wrong.values()),
             read=tuple(self._read),
             passed_over=tuple(self._passed),
         )
@@ -316,17 +374,20 @@ class _Files:
         """Return the log, and the submit lines of jobs beside it."""
         log = self._log or self._completed
         if log is None:
+            self._passed += [Path(self._submissions[1]).name] if self._submissions is not None else []
             return None, {}
         if self._log is not None and self._completed is not None:
             self._passed.append(Path(self._completed[1]).name)
         self._read.append(Path(log[1]).name)
+        found = read_sacct(in_memory(log[0], log[1]), timezone=timezone)
         submitted: dict[str, str] = {}
         if self._submissions is not None:
             data, name = self._submissions
-            rows = csv_rows(data.decode("utf-8", "replace").splitlines(), name)
-            submitted = {cells[0]: f"sbatch {cells[3]}" for _, cells in rows if len(cells) > 3}
-            self._read.append(Path(name).name)
-        return read_sacct(in_memory(log[0], log[1]), timezone=timezone), submitted
+            if told := "submit_line" not in found:
+                rows = csv_rows(data.decode("utf-8", "replace").splitlines(), name)
+                submitted = {cells[0]: f"sbatch {cells[3]}" for _, cells in rows if len(cells) > 3}
+            (self._read if told else self._passed).append(Path(name).name)
+        return found, submitted
 
 
 def _managed(first: str, data: bytes) -> str | None:
@@ -335,7 +396,14 @@ def _managed(first: str, data: bytes) -> str | None:
         return "sacctmgr show qos"
     if is_shares(first):
         return "sshare"
+    if is_events(first):
+        return "sacctmgr show event"
     return "sacctmgr dump" if is_dump(data.decode("utf-8", "replace")) else None
 
 
-_WORDS = (b"NodeName=", b"PartitionName=", b"SwitchName=", b"Configuration data", b"ReservationName=", b"LicenseName=")
+_SLURMS = re.compile(
+    r"(?s:\s*\{.{,5000}slurm)"
+    r"|(\s|#.*\n)*((Node|Partition|Switch|Reservation|License)Name=|Configuration data)",
+    re.IGNORECASE,
+)
+"""How the answers and reports of Slurm begin."""

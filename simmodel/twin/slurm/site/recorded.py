@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from math import inf, isfinite, nan
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -22,13 +23,14 @@ from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.jobs import dependencies_of
 from simmodel.twin.slurm.site.requests import RESOURCES, Asking
 from simmodel.twin.slurm.site.sbatch import IDLE, READ, SubmitLine, job_list
-from simmodel.twin.slurm.values import amounts
+from simmodel.twin.slurm.values import amounts, nodes_of
 from simmodel.work.job import Dependency, Job
 from simmodel.work.workload import Workload
 
 __all__ = ["RecordedJob", "recorded_jobs"]
 
 _NOT_MODELLED = "not modelled"
+_TRES = ("requested", "allocated")
 _ENDLESS = 365 * 86400.0
 _AT_ONCE = 2.0
 """Seconds within which a job that waits for nothing is eligible."""
@@ -48,12 +50,18 @@ class RecordedJob(Fields):
         the list of its nodes, as Slurm writes it
     restarts
         how often it was requeued
+    got
+        the TRES that it got, by name, memory in bytes; none: that is not told
+    runs
+        its runs one by one, if it is one job though it was requeued
     """
 
     job: Job
     start: float = inf
     nodes: str = ""
     restarts: int = 0
+    got: Mapping[str, float] = attrs.field(factory=dict)
+    runs: tuple[RecordedJob, ...] = ()
 
 
 class _Unread:
@@ -88,11 +96,16 @@ def recorded_jobs(
     submitted: Mapping[str, str] | None = None,
     local: tzinfo = UTC,
     kept: Collection[str] = (),
+    whole: Collection[str] = (),
+    held: Mapping[str, Sequence[tuple[float, float]]] = MappingProxyType({}),
+    preempts: bool = False,
 ) -> list[RecordedJob]:
     """Return the jobs of a log that :func:`~simmodel.formats.sacct.read_sacct` has read, in the order of submission.
 
-    Of a job that was requeued, the rows are one job: submitted and started as at first, with its last run time.
-    Options that may change a start and are not expressed are noted with the ids of their jobs.
+    A job that was rejected at its submission is left out. Of a job that was requeued each run is a job, which follows
+    the one before; the last one has its id. If the policy preempts jobs, they are one job, submitted and started as at
+    first, with its last run time. Options that may change a start and are not expressed are noted with the ids of their
+    jobs.
 
     Parameters
     ----------
@@ -108,6 +121,12 @@ def recorded_jobs(
         the zone of times in submit lines
     kept
         the names of the reservations that the policy keeps, not the platform
+    whole
+        the partitions whose jobs get whole nodes
+    held
+        from when until when (s since 1970) jobs were held, by their ids, as far as a log tells
+    preempts
+        whether the policy preempts jobs
 
     >>> log = Workload({"job": [1], "submit": [0.0], "run": [60.0], "processors": [2], "requested": [120.0],
     ...     "submit_line": ["sbatch -N2 --contiguous run.sh"], "partition": ["batch"]})
@@ -115,7 +134,7 @@ def recorded_jobs(
     >>> recorded_jobs(log, ClusterSpec.simple(4), notes)[0].job.nodes, [str(each) for each in notes][0]
     (2, 'job 1: --contiguous (not modelled)')
     """
-    reader = _Reader(log, spec, notes, origin, memory, submitted or {}, local, kept)
+    reader = _Reader(log, spec, notes, origin, memory, submitted or {}, local, kept, whole, held, preempts)
     found = list(reader.jobs())
     reader.finish()
     return found
@@ -134,9 +153,11 @@ class _Reader:
         submitted: Mapping[str, str],
         local: tzinfo,
         kept: Collection[str],
+        whole: Collection[str],
+        held: Mapping[str, Sequence[tuple[float, float]]],
+        preempts: bool,
     ) -> None:
-        self._local = local
-        self._kept = kept
+        self._local, self._kept, self._whole, self._held, self._preempts = local, kept, whole, held, preempts
         self._spec, self._notes, self._origin, self._memory, self._submitted = spec, notes, origin, memory, submitted
         self._rows = sorted(log, key=lambda row: (row["submit"], natural_order(row["job"])))
         self._unread = _Unread()
@@ -148,6 +169,8 @@ class _Reader:
             name: kind for part in spec.partitions for kind in part.nodes for name in node_names(kind.names or "")
         }
         self._reservations = {each.name for each in spec.reservations}
+        self._untracked = not any("gres/gpu" in row.get(f"{kind}_tres", "") for row in self._rows for kind in _TRES)
+        self._alike: dict[tuple[Any, str], list[int | str]] = {}
         names = {str(row["job"]) for row in self._rows}
         self._components = Counter([name.partition("+")[0] for name in names if "+" in name])
         self._tasks: dict[str, list[int | str]] = {}
@@ -165,9 +188,16 @@ class _Reader:
         for row in self._rows:
             rows.setdefault(row["job"], []).append(row)
         for several in rows.values():
-            found = self._job(several)
-            if found is not None:
-                yield found
+            runs = [each for number in range(len(several)) if (each := self._run(several, number)) is not None]
+            if len(several) > 1:
+                self._count("requeued", "when they were" if not self._preempts else "as the policy preempts")
+            if len(runs) > 1 and self._preempts:
+                first, last = runs[0], runs[-1].job
+                seconds = first.job.run if last.run is None else last.run
+                job = attrs.evolve(first.job, id=last.id, run=seconds, requested=last.requested, outcome=last.outcome)
+                yield attrs.evolve(first, job=job, restarts=len(runs) - 1, runs=tuple(runs))
+            else:
+                yield from runs
 
     def finish(self) -> None:
         """Note what is not expressed."""
@@ -181,61 +211,70 @@ class _Reader:
     def _count(self, what: str, why: str) -> None:
         self._counts[what, why] = self._counts.get((what, why), 0) + 1
 
-    def _job(self, rows: list[dict[str, Any]]) -> RecordedJob | None:
-        first, last = rows[0], rows[-1]
-        name: int | str = first["job"]
-        if len(rows) > 1:
-            self._count("requeued", "one job each: as first submitted, with the run time of the last start")
-        state = last.get("state", "")
-        if state == "PREEMPTED":
+    def _run(self, rows: list[dict[str, Any]], number: int) -> RecordedJob | None:
+        """Return a run of a job, by its row; ``None``: it is left out."""
+        row, id = rows[number], rows[0]["job"]
+        name: int | str = id if number == len(rows) - 1 else _run_of(id, number)
+        state = row.get("state", "")
+        if state == "PREEMPTED" and len(rows) == 1:
             self._count("preempted for good", "they run as long as they did")
-        limit = last.get("requested", inf)
+        limit = row.get("requested", inf)
         limit = limit if limit > 0 and isfinite(limit) else None
-        run = last["run"]
-        cancel = first.get("cancel", inf)
-        if not run >= 0:
-            if not isfinite(cancel) and state == "PENDING":
+        run, cancel = row["run"], row.get("cancel", inf)
+        if state == "FAILED" and cancel <= row["submit"]:
+            self._count("rejected at their submission", "left out")
+            return None
+        if not run >= 0 and not isfinite(cancel):
+            if state == "PENDING":
                 self._count("still waiting", "left out: when they run is not known")
                 return None
+            ended = row.get("status", -1) != -1
+            what = "ended, but with a run time that is negative or not told" if ended else "still running"
+            self._count(what, "as long as their limit")
             run = limit or _ENDLESS
-            if not isfinite(cancel):
-                ended = last.get("status", -1) != -1
-                what = "ended, but with a run time that is negative or not told" if ended else "still running"
-                self._count(what, "as long as their limit")
-        _, plus, component = str(name).rpartition("+")
-        line = SubmitLine.of(first.get("submit_line") or self._line_of(name), int(component) if plus else None)
-        where = self._where(name, first, line)
+        _, plus, component = str(id).rpartition("+")
+        line = SubmitLine.of(row.get("submit_line") or self._line_of(id), int(component) if plus else None)
+        where = self._where(id, row, line)
         if where is None:
             return None
-        start = first["submit"] + first.get("wait", inf) - self._origin
-        exclusive = line.values.get("exclusive") == ""
-        asking = Asking(first, line.values, self._nodes, memory=self._memory, exclusive=exclusive)
+        start = row["submit"] + row.get("wait", inf) - self._origin
+        exclusive = line.values.get("exclusive") == "" or str(row.get("partition", "")) in self._whole
+        asking = Asking(row, line.values, self._nodes, memory=self._memory, exclusive=exclusive)
         shape = asking.shape()
         for doubt in asking.doubts:
             self._count(f"that got {doubt}", "as they got")
-        options = self._options(name, first, line, asking)
+        placed = nodes_of(row.get("node_list", ""))
+        told = not self._untracked or shape["gpus_per_node"] or exclusive
+        if not told and any(self._nodes[each].gpus for each in placed if each in self._nodes):
+            why = "AccountingStorageTRES lacks gres/gpu: what a script asks for is not known"
+            self._count("on nodes with GPUs, which the accounting does not count", why)
+        options = self._options(id, row, line, asking, requeued=number > 0)
+        if len(rows) > 1 and "--hold" not in options:
+            options = f"{options} --requeued={id}".lstrip()
         if state == "DEADLINE" and "--deadline=" in options:  # whether it meets that is for the policy to find
-            cancel = inf
+            cancel, run = inf, limit or _ENDLESS
+        asked = self._asked(id, line, row)
+        if number:
+            asked["dependencies"] = [Dependency(_run_of(id, number - 1))]
         job = Job(
             id=name,
-            submit=first["submit"] - self._origin,
-            run=run,
+            submit=row["submit"] - self._origin,
+            run=run if run >= 0 else None,
             requested=limit,
-            user=first.get("user") or None,
-            group=first.get("group") or None,
+            user=row.get("user") or None,
+            group=row.get("group") or None,
             cancel=cancel - self._origin if isfinite(cancel) else None,
+            outcome=row.get("outcome", ""),
+            exit_code=code if (code := row.get("exit_code", -1)) >= 0 else None,
             **where,
             **shape,
             exclusive=exclusive,
-            **self._asked(name, line),
+            **asked,
             options=options,
         )
-        return RecordedJob(
-            job=job,
-            start=start if isfinite(start) else inf,
-            nodes=first.get("node_list", ""),
-            restarts=len(rows) - 1,
-        )
+        got = asking.got or ({"cpu": float(row.get("processors", 0))} if placed else {})
+        started = start if isfinite(start) else inf
+        return RecordedJob(job=job, start=started, nodes=row.get("node_list", ""), restarts=number, got=got)
 
     def _line_of(self, name: int | str) -> str:
         return self._submitted.get(str(name)) or self._submitted.get(str(name).partition("_")[0], "")
@@ -258,7 +297,9 @@ class _Reader:
         place = self._queues.get(names[0]) or names[0]
         return {"queue": queue} | ({"partition": place} if len(self._places) > 1 and place in self._places else {})
 
-    def _options(self, name: int | str, row: Mapping[str, Any], line: SubmitLine, asking: Asking) -> str:
+    def _options(
+        self, name: int | str, row: Mapping[str, Any], line: SubmitLine, asking: Asking, *, requeued: bool
+    ) -> str:
         """Return the options of a job that policy slurm reads; note all others that may change its start."""
         values = {key: value for key, value in line.values.items() if key not in IDLE | READ | RESOURCES}
         values |= asking.options
@@ -271,15 +312,28 @@ class _Reader:
             values["reservation"] = row["reservation"]
         if row.get("constraints"):
             values.setdefault("constraint", row["constraints"])
-        waited = row.get("eligible", nan) - row["submit"]
-        if "hold" in values:
-            values["hold"] = f"now+{waited:.0f}" if waited >= 0 else ""
+        submit, reason = row["submit"], row.get("reason", "")
+        waited = row.get("eligible", nan) - submit
+        wait = row.get("wait", nan)
+        last = submit + wait + 1 if wait >= 0 else inf  # a hold is over when the job starts
+        holds = [each for each in self._held.get(str(name), ()) if submit < each[1] <= last]
+        begin, until = holds[-1] if holds else (-inf, submit + waited)
+        if holds or "hold" in values or reason.startswith("JobH"):  # JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue
+            values["hold"] = ""
+            if until > submit:
+                first = f"{_plus(begin - submit)}," if begin > submit else ""
+                values["hold"] = first + _plus(min(until - submit, _ENDLESS))
+            elif isfinite(until):
+                del values["hold"]
+            if waited > until - submit + 1:  # it began later
+                values["begin"] = _plus(waited)
         elif "begin" in values and waited >= 0:
-            values["begin"] = f"now+{waited:.0f}"
-        elif waited >= _AT_ONCE and not ({"begin", "dependency"} & line.values.keys() or "_" in str(name)):
-            values["begin"] = f"now+{waited:.0f}"
-            why = "a begin, hold or dependency that is not told: as if begun then"
-            self._unread.add(name, "eligible after its submission", "", why)
+            values["begin"] = _plus(waited)
+        elif waited >= _AT_ONCE and (requeued or not ("dependency" in line.values or "_" in str(name))):
+            values["begin"] = _plus(waited)
+            if reason != "BeginTime" and not requeued:
+                why = "a begin, hold or dependency that is not told: as if begun then"
+                self._unread.add(name, "eligible after its submission", "", why)
         if "deadline" in values:
             values["deadline"] = self._after(values["deadline"], row["submit"])
         words = []
@@ -301,10 +355,10 @@ class _Reader:
         """Return a date and time of a submit line as one after the submission; other texts as they are."""
         with suppress(ValueError):
             at = datetime.fromisoformat(text).replace(tzinfo=self._local).timestamp()
-            return f"now+{max(at - submit, 0.0):.0f}"
+            return _plus(max(at - submit, 0.0))
         return text
 
-    def _asked(self, name: int | str, line: SubmitLine) -> dict[str, Any]:
+    def _asked(self, name: int | str, line: SubmitLine, row: Mapping[str, Any]) -> dict[str, Any]:
         """Return licences, dependencies and nice of a job."""
         values = line.values
         licences = {}
@@ -313,15 +367,22 @@ class _Reader:
                 licences[licence] = amount
             else:
                 self._unread.add(name, "--licenses", values["licenses"], "the site tells of no such licence")
-        found: list[Dependency] = []
-        waits, told = dependencies_of(values.get("dependency", ""))
+        same = self._alike.setdefault((row.get("user"), row.get("name") or values.get("job-name", "")), [])
+        text = values.get("dependency", "")
+        parts = [each for each in text.split(",") if each != "singleton"]
+        single = len(parts) <= text.count(",") and "?" not in text and bool(row.get("name") or values.get("job-name"))
+        found = [Dependency(other) for other in dict.fromkeys(same) if other != name] if single else []
+        if single:
+            same.clear()  # those that come after this one wait for it
+        same.append(name)
+        waits, told = dependencies_of(",".join(parts) if single else text)
         if not told:
             self._unread.add(name, "--dependency", values["dependency"])
         for other, after in waits:
             tasks = self._tasks.get(str(other), [])
             if not tasks:
                 self._count("that depend on jobs which the log does not have", "they do not wait for these")
-            found += [Dependency(task, after=after) for task in tasks if task != name]  # type: ignore[arg-type]
+            found += [Dependency(task, after=after) for task in dict.fromkeys(tasks) if task != name]  # type: ignore[arg-type]
         return {"consumables": licences, "dependencies": found, "priority": -self._nice(name, values.get("nice"))}
 
     def _amounts(self, name: int | str, text: str) -> Mapping[str, float]:
@@ -341,3 +402,21 @@ class _Reader:
             return float(text)
         self._unread.add(name, "--nice", text)
         return 0.0
+
+
+def _plus(seconds: float) -> str:
+    """Return a time so many seconds after the submission, as options have it.
+
+    >>> _plus(1234567.5)
+    'now+1234567.5'
+    """
+    return f"now+{round(seconds, 3):.12g}"
+
+
+def _run_of(job: int | str, number: int) -> str:
+    """Return the name of a run of a job, but for the last.
+
+    >>> _run_of(17, 0)
+    '17 (run 1)'
+    """
+    return f"{job} (run {number + 1})"

@@ -17,10 +17,13 @@ from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.policies.slurm.keys import NODE, PARTITION, SLURM_CONF
 from simmodel.policies.slurm.policy import Slurm, SlurmTiming
 from simmodel.policies.slurm.settings import SlurmConf
+from simmodel.policies.slurm.wishes import Wishes
 from simmodel.records.observers import progress_bar
 from simmodel.referee.following import Departure, Follower
 from simmodel.referee.verification import why
-from simmodel.runs.scenario import simulate, start
+from simmodel.runs.scenario import start
+from simmodel.runs.simulation import Simulation
+from simmodel.scheduling.registry import PolicyLike
 from simmodel.twin.mirror.job_history import natural_order
 from simmodel.twin.slurm.site.folder import SlurmFolder
 from simmodel.twin.slurm.site.sbatch import job_list
@@ -58,14 +61,14 @@ class Replay(Shown):
         ``simulated`` (s, starts)
     departures
         the recorded starts that neither loop of the policy makes, asked at their instants in the states that the
-        recorded starts lead to; ``None``: jobs were requeued, and these states are not known
+        recorded starts lead to
     """
 
     folder: SlurmFolder
     policy: str
     cycle: float
     jobs: Table
-    departures: tuple[Departure, ...] | None = ()
+    departures: tuple[Departure, ...] = ()
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -112,7 +115,8 @@ class Replay(Shown):
             f"starts that differ by more than a cycle of {self.cycle:g} s: {self.beyond:,} of {count:,}",
             f"mean difference {error:.1f} s; mean wait {waits[0]:.1f} s recorded, {waits[1]:.1f} s simulated; "
             f"{100 * self.order:.1f} % of the pairs in the recorded order",
-            f"recorded starts that neither loop makes in the state that the record led to: {self._counted()}",
+            "recorded starts that neither loop makes in the state that the record led to: "
+            f"{len(self.departures):,} of {sum(run.start < inf for run in self.folder.runs):,}",
         ]
         if not there.all():
             lines.insert(2, f"never start in the simulation, left out of the means: {_named(self.jobs['job'][~there])}")
@@ -122,11 +126,6 @@ class Replay(Shown):
             return lines
         row = int(np.flatnonzero(~(np.abs(self.errors) <= self.cycle))[0])
         return [*lines, f"the first that differs: {self._first(row)}", f"  {self._because(row)}"]
-
-    def _counted(self) -> str:
-        if self.departures is None:
-            return "not known, since jobs were requeued"
-        return f"{len(self.departures):,} of {len(self.jobs):,}"
 
     def _why(self, departure: Departure) -> str:
         text = why(departure).partition(" s ")[2]
@@ -141,10 +140,10 @@ class Replay(Shown):
     def _because(self, row: int) -> str:
         """Return why the first start that differs does."""
         job, at = self.jobs["job"][row], self.jobs["recorded"][row]
-        mine = next((each for each in self.departures or () if each.job == job), None)
+        mine = next((each for each in self.departures if each.job == job), None)
         if mine is not None:
             return f"the policy decides otherwise: {self._why(mine)}"
-        known = "" if self.departures is None else "in its recorded state the policy starts it too: "
+        known = "in its recorded state the policy starts it too: "
         before = np.minimum(self.jobs["recorded"], self.jobs["simulated"])
         off = np.abs(self.errors) > _SECOND
         early = [each for each in np.flatnonzero(off & (before <= max(at, before[row]))).tolist() if each != row]
@@ -199,7 +198,7 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool =
         no job has started, in the accounting or in the simulation, or a change is wrong
     """
     settings = changed_settings(folder, changes)
-    recorded = {_id(each.job): each.start for each in folder.recorded if each.start < inf}
+    recorded = {_id(each.job): each.start for each in folder.started}
     if not recorded:
         raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
     cycle = settings.bf_interval if settings.backfill else settings.sched_interval
@@ -216,7 +215,7 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool =
             "simulated": np.array([own.get(job, inf) for _, job in rows]),
         }
     )
-    departures = _departures(folder, settings, recorded, progress=progress)
+    departures = _departures(folder, settings, progress=progress)
     label = _policy(folder, settings).text
     return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
 
@@ -294,9 +293,17 @@ def _starts(
     )
     jobs = _within_seconds(folder.jobs, phase.within)
     policy = _policy(folder, settings, timing)
-    found = simulate(folder.described.spec, jobs, policy, overrun="continue", progress=progress).jobs
+    found = _ran(folder, jobs, policy, progress=progress).result().jobs
     starts = np.nan_to_num(np.floor(found["start"]), nan=inf)
     return dict(zip(found["job"].tolist(), starts.tolist(), strict=True))
+
+
+def _ran(folder: SlurmFolder, jobs: Sequence[Job], policy: PolicyLike, *, progress: bool) -> Simulation:
+    """Return a simulation of jobs in which all have ended that can start."""
+    sim = start(folder.described.spec, jobs, policy, overrun="continue", progress=progress)
+    with suppress(Stalled):  # some wait for ever
+        sim.run()
+    return sim
 
 
 def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
@@ -317,26 +324,25 @@ def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
         before[job.submit] += 1
         part = (number * _GOLDEN + offset) % 1.0 - 0.5
         run = None if job.run is None else max(job.run + part, 0.0)
-        found.append(attrs.evolve(job, submit=submit, run=run))
+        cancel = None if job.cancel is None else max(job.cancel, submit)
+        found.append(attrs.evolve(job, submit=submit, run=run, cancel=cancel))
     return found
 
 
-def _departures(
-    folder: SlurmFolder, settings: SlurmConf, recorded: Mapping[Any, float], *, progress: bool
-) -> tuple[Departure, ...] | None:
+def _departures(folder: SlurmFolder, settings: SlurmConf, *, progress: bool) -> tuple[Departure, ...]:
     """Return the recorded starts that neither loop makes at their instants."""
-    if any(each.restarts for each in folder.recorded):
-        return None
+    recorded = {_id(run.job): run.start for run in folder.runs if run.start < inf}
     policy = _policy(folder, settings).asked_at(sorted(set(recorded.values())))
     follower = Follower(policy, recorded, polled=True)
-    jobs = [  # those that come in the second of a start come after it, as far as accounting tells
-        job if recorded.get(_id(job)) == job.submit else attrs.evolve(job, submit=job.submit + 0.5)
-        for job in folder.jobs
-    ]
-    sim = start(folder.described.spec, jobs, follower, overrun="continue", progress=progress)
-    with suppress(Stalled):  # jobs that depend on others that never start
-        sim.run()
-    asked: Any = sim.system.scheduler.policy
+    jobs = []
+    for job in [run.job for run in folder.runs]:  # in the second of a start they come after it, for all that is told
+        wishes = Wishes.of(job.options)
+        waits = {0.0, wishes.begin, wishes.hold[1] if wishes.hold else 0.0}
+        later = job.submit if recorded.get(_id(job), inf) - job.submit in waits else job.submit + 0.5
+        cancel = None if job.cancel is None else max(job.cancel, later)
+        run = job.requested or inf if job.never_ran else job.run  # so that a start can be taken back
+        jobs.append(attrs.evolve(job, submit=later, cancel=cancel, run=run))
+    asked: Any = _ran(folder, jobs, follower, progress=progress).system.scheduler.policy
     return tuple(each for each in asked.departures if each.kind != "late")  # a loop need not run when it could
 
 
@@ -439,7 +445,7 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
     if not changes or not folder.recorded:
         raise InputError("must have jobs and changes", place="--set")
     both = [changed_settings(folder), changed_settings(folder, changes)]
-    submits = {_id(each.job): each.job.submit for each in folder.recorded}
+    submits = {_id(each.job): each.job.submit for each in folder.recorded if not each.job.never_ran}
     found: list[list[list[float]]] = [[], []]
     never: dict[int | str, None] = {}
     with progress_bar(2 * phases, "run", progress) as bar:
@@ -465,7 +471,7 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
     return ChangedWaits(
         before=labels[0],
         after=labels[1],
-        jobs=len(folder.recorded),
+        jobs=len(submits),
         phases=phases,
         effects=effects,
         left_out=tuple(job for job in submits if job in never),

@@ -182,7 +182,7 @@ def test_deadlines_come_with_the_job(tmp_path: Path) -> None:
     (tmp_path / "jobs.txt").write_text("\n".join([head, *lines]))
     found = {str(job.id): (job.options, job.run, job.cancel) for job in read_folder(tmp_path).jobs}
     same = ("--deadline=now+400", 300.0, None)
-    assert found == {"1": same, "2": same, "3": ("", 300.0, 180.0), "4": ("", 300.0, 180.0)}
+    assert found == {"1": same, "2": same, "3": ("", None, 180.0), "4": ("", None, 180.0)}
     assert listed(tmp_path) == ["job 4: --deadline=noon (not modelled)"]
 
 
@@ -198,16 +198,19 @@ def test_jobs_that_did_not_run_as_others(tmp_path: Path) -> None:
         sacct_line(6, run=-60),
     ]
     found = read_folder(site_folder(tmp_path, lines))
-    one, two, four, six = found.recorded
+    one, two, first, four, six = found.recorded
     assert six.job.run == 600.0
-    assert (one.job.cancel, one.start) == (300.0, inf)
+    assert (one.job.cancel, one.job.run, one.start) == (300.0, None, inf)
     assert (two.job.run, two.start) == (600.0, 60.0)
-    assert (four.job.submit, four.start, four.job.run) == (0.0, 60.0, 180.0)
+    assert (first.job.id, first.job.submit, first.start, first.job.run) == ("4 (run 1)", 0.0, 60.0, 60.0)
+    assert (four.job.id, four.job.submit, four.start, four.job.run) == (4, 120.0, 360.0, 180.0)
+    assert [each.job for each in four.job.dependencies] == ["4 (run 1)"]
+    assert first.job.options == four.job.options == "--requeued=4"
     assert listed(tmp_path) == [
         "job 5: partition=old (left out: the site has no such partition)",
         "jobs: still running: 1 (as long as their limit)",
         "jobs: still waiting: 1 (left out: when they run is not known)",
-        "jobs: requeued: 1 (one job each: as first submitted, with the run time of the last start)",
+        "jobs: requeued: 1 (when they were)",
         "jobs: ended, but with a run time that is negative or not told: 1 (as long as their limit)",
     ]
 
