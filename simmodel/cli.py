@@ -78,11 +78,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reason = error.strerror or str(error)
         return _complain(f"{error.filename}: {reason}" if error.filename else reason)
     except Exception as error:
-        from simmodel.foundation.errors import BadLine, SimmodelError  # not needed for the help, and it imports attrs
+        from simmodel.foundation.errors import BadLine, NoProcessors, SimmodelError  # not needed for the help: attrs
 
         if not isinstance(error, SimmodelError):
             raise
-        return _complain(f"{error} (--skip-bad passes over such lines)" if isinstance(error, BadLine) else str(error))
+        way_out: dict[type, str] = {
+            BadLine: " (--skip-bad passes over such lines)",
+            NoProcessors: " (--processors N, or --platform)",
+        }
+        return _complain(f"{error}{way_out.get(type(error), '')}")
     return status
 
 

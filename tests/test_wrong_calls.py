@@ -25,6 +25,7 @@ from simmodel import (
     Task,
     Workflow,
     Workload,
+    compare,
     load_platform,
     load_workload,
     replicate,
@@ -34,6 +35,8 @@ from simmodel import (
 )
 from simmodel.generators import exponential
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, SiteSpec
+from simmodel.work import Checkpoint, Elastic, scale_load
+from simmodel.work.traffic import Traffic
 
 PROBE = load_workload("probe-4")
 NODE = load_platform("hetsim-slow")
@@ -163,3 +166,37 @@ def test_a_result_says_how_many_jobs_were_rejected() -> None:
     jobs = Workload({"submit": [0, 0], "processors": [5, 1], "run": [5, 5]})
     assert repr(simulate(4, jobs)) == "<Result fcfs: 2 jobs on 4 processors, 1 rejected>"
     assert repr(simulate({"a": 4, "b": 2}, jobs, "round-robin")).endswith(", 1 rejected>")
+
+
+def run_of_one() -> Any:
+    return simulate(2, [Job(id=1, processors=1, run=5)])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Job(processors=0, run=1), "processors: must be a whole number >= 1, got 0"),
+        (lambda: Job(run=-1), "run: must be >= 0, got -1"),
+        (lambda: Job(run=1, outcome="tired"), "outcome: must be "),
+        (lambda: Task(id=1, run=-1), "run"),
+        (lambda: Traffic(pattern="all-to-nobody", bytes=1), "pattern"),
+        (lambda: Elastic(minimum=0, maximum=2, preferred=1), "minimum: must be a whole number >= 1, got 0"),
+        (lambda: Checkpoint(interval=0, cost=1), "interval"),
+        (lambda: exponential(0), "must be > 0"),
+        (lambda: scale_load(PROBE, factor=-1), "factor"),
+        (lambda: Workflow([Task(id=1, run=1), Task(id=2, run=1)], [(1, 2)]).data(2, 1), "no edge leads from 2 to 1"),
+        (lambda: Workload([Job(run=1)]), "columns: must be columns by name (from_jobs takes jobs), got [Job("),
+        (lambda: run_of_one().jobs["speed"], "unknown column 'speed'"),
+        (lambda: compare(2, [Job(run=1)], ["fcfs"])["easy"], "unknown result 'easy'"),
+    ],
+)
+def test_each_error_that_is_meant_is_one_of_simmodel_and_of_python(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(simmodel.SimmodelError, match=re.escape(message)) as caught:
+        call()
+    assert isinstance(caught.value, InputError)
+    assert isinstance(caught.value, ValueError)
+
+
+def test_unknown_names_are_key_errors_as_well() -> None:
+    with pytest.raises(KeyError, match="unknown column 'speed'"):
+        run_of_one().jobs["speed"]

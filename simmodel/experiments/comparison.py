@@ -15,7 +15,7 @@ import numpy as np
 
 from simmodel.experiments.runs import Run, simulated
 from simmodel.foundation.display import Cells, Shown, text_table
-from simmodel.foundation.errors import unknown
+from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.metrics.batch import TAU, Cut
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference
 from simmodel.scheduling.registry import labelled, policy as policy_named
@@ -209,7 +209,7 @@ class Comparison(Shown):
         for result in self.results:
             if result.name == name:
                 return result
-        raise KeyError(str(unknown("result", name, [result.name for result in self.results])))
+        raise UnknownKey(unknown("result", name, [result.name for result in self.results]).message)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.results)

@@ -18,7 +18,7 @@ from simmodel.experiments.replication import Replications, notes, numbers_of
 from simmodel.experiments.runs import Runs, check_shared_options
 from simmodel.experiments.stopping import Stop, chosen_seeds, goal_of
 from simmodel.foundation.display import Cells, Shown, figures, text_table
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, UnknownKey
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
@@ -229,7 +229,7 @@ class Exploration(Shown):
         if len(given) == 3:
             fitting = [cell for cell in self.cells if cell == tuple(given)]
         if len(fitting) != 1:
-            raise KeyError(f"must fit one combination, but {given!r} fits {len(fitting)} of {len(self.cells)}")
+            raise UnknownKey(f"must fit one combination, but {given!r} fits {len(fitting)} of {len(self.cells)}")
         return fitting[0]
 
     def _rows(self, cell: tuple[str, str, str]) -> Table:

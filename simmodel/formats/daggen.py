@@ -294,7 +294,7 @@ def write_daggen(
 
     Raises
     ------
-    ValueError
+    InputError
         a task has no known flop, or the form is unknown
 
     >>> import tempfile, pathlib
@@ -310,12 +310,12 @@ def write_daggen(
     """
     form = form or ("dot" if str(path).removesuffix(".gz").endswith(".dot") else "text")
     if form not in ("text", "dot"):
-        raise ValueError(f"form: must be 'text' or 'dot', got {shown(form)}")
+        raise InputError(f"form: must be 'text' or 'dot', got {shown(form)}")
     flop: dict[_Key, float] = {}
     for task in workflow:
         known = task.flop if task.flop is not None or task.run is None or speed is None else task.run * speed
         if known is None:
-            raise ValueError(f"task {shown(task.id)}: cannot derive its flop: pass a speed in flop/s")
+            raise InputError(f"task {shown(task.id)}: cannot derive its flop: pass a speed in flop/s")
         flop[task.id] = known
     write_text(path, (_to_dot if form == "dot" else _to_text)(workflow, flop))
     return _left_out(workflow)

@@ -251,7 +251,7 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
 
     Raises
     ------
-    ValueError
+    InputError
         the version is unknown, or the workflow has no tasks
 
     >>> import tempfile, pathlib
@@ -262,9 +262,9 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
     ('node-1',)
     """
     if version not in VERSIONS:
-        raise ValueError(f"version: must be {' or '.join(VERSIONS)}, got {shown(version)}")
+        raise InputError(f"version: must be {' or '.join(VERSIONS)}, got {shown(version)}")
     if not len(workflow):
-        raise ValueError("workflow: must have at least one task, got none")
+        raise InputError("workflow: must have at least one task, got none")
     report = Report()
     ids = _plain_ids(workflow.tasks, report)
     names = _plain_ids(workflow.files, report)

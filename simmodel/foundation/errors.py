@@ -69,8 +69,22 @@ class InputError(SimmodelError, ValueError):
 
 
 @_error
+class UnknownKey(InputError, KeyError):
+    """A result, a table or a mapping has nothing of that name; also a :class:`KeyError`, as Python's mappings raise.
+
+    >>> isinstance(UnknownKey("unknown column 'x'"), KeyError)
+    True
+    """
+
+
+@_error
 class BadLine(InputError):
     """A line of a log cannot be read; :func:`~simmodel.foundation.loading.reading` may pass over such lines."""
+
+
+@_error
+class NoProcessors(InputError):
+    """A log does not tell the size of its machine, and neither a number of processors nor a platform is given."""
 
 
 @_error

@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, Shown, counted, figures
-from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, UnknownKey, unknown
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES, measure
 from simmodel.scheduling.protocol import Decision, Policy, Start, View
@@ -450,7 +450,7 @@ class Outcome(Shown):
         if name == "unstarted":
             return np.array([sample.unstarted for sample in counted], dtype=np.float64)
         if name not in MEASURES:
-            raise KeyError(f"unknown measure {name!r}; known measures: score, unstarted, {', '.join(MEASURES)}")
+            raise UnknownKey(unknown("measure", name, ["score", "unstarted", *MEASURES]).message)
         return np.array([sample.measures[name] for sample in counted], dtype=np.float64)
 
     def interval(self, name: str = "score", level: float = 0.95) -> Interval:

@@ -11,6 +11,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
+from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.futures.outcomes import Outcome, Sample, Starting
 from simmodel.metrics.report import duration, metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
@@ -192,7 +193,7 @@ class WhatIf(Shown):
         for outcome in self.outcomes:
             if outcome.name == name:
                 return outcome
-        raise KeyError(f"unknown policy {name!r}; known policies: {', '.join(each.name for each in self.outcomes)}")
+        raise UnknownKey(unknown("policy", name, [each.name for each in self.outcomes]).message)
 
     def __iter__(self) -> Iterator[Outcome]:
         return iter(self.outcomes)

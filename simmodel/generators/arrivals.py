@@ -51,7 +51,7 @@ def renewal_arrivals(
 
     Raises
     ------
-    ValueError
+    InputError
         a gap is negative
 
     >>> from simmodel.generators import deterministic
@@ -60,7 +60,7 @@ def renewal_arrivals(
     """
     drawn = gaps.draw(stream(rng, seed), jobs)
     if (drawn < 0).any():
-        raise ValueError(f"gaps: must be >= 0, got {drawn.min()!r} from {gaps.name}")
+        raise InputError(f"gaps: must be >= 0, got {drawn.min()!r} from {gaps.name}")
     return start + np.cumsum(drawn, dtype=np.float64)
 
 
@@ -73,7 +73,7 @@ def poisson_arrivals(
     True
     """
     if not rate > 0:
-        raise ValueError(f"rate: must be > 0, got {rate!r}")
+        raise InputError(f"rate: must be > 0, got {rate!r}")
     return renewal_arrivals(jobs, exponential(1 / rate), start=start, rng=rng, seed=seed)
 
 
@@ -115,7 +115,7 @@ def synthetic(
     ------
     InputError
         the mapping of a distribution is invalid
-    ValueError
+    InputError
         ``jobs`` is below 1
 
     >>> log = synthetic(1000, gap=exponential(10.0), run={"distribution": "gamma", "mean": 60, "cv": 2}, size=4, seed=1)
@@ -123,7 +123,7 @@ def synthetic(
     (array([4, 4, 4]), np.float64(66.0))
     """
     if jobs < 1:
-        raise ValueError(f"jobs: must be >= 1, got {jobs!r}")
+        raise InputError(f"jobs: must be >= 1, got {jobs!r}")
     arriving, running, sizing, requesting, owning = stream(rng, seed).spawn(5)
     runs = np.maximum(distribution(run).draw(running, jobs), 0.0)
     sizes = np.clip(np.rint(distribution(size).draw(sizing, jobs)), 1, processors or np.inf).astype(np.int64)

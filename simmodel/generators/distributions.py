@@ -65,7 +65,7 @@ class Distribution(Fields):
 def _check(**values: float) -> None:
     for name, value in values.items():
         if not (value > 0 and math.isfinite(value)):
-            raise ValueError(f"{name}: must be > 0, got {value!r}")
+            raise InputError(f"{name}: must be > 0, got {value!r}")
 
 
 def exponential(mean: float) -> Distribution:
@@ -77,14 +77,14 @@ def exponential(mean: float) -> Distribution:
 def deterministic(value: float) -> Distribution:
     """A constant."""
     if not value >= 0:
-        raise ValueError(f"value: must be >= 0, got {value!r}")
+        raise InputError(f"value: must be >= 0, got {value!r}")
     return Distribution("deterministic", value, lambda _rng, n: np.full(n, float(value)))
 
 
 def uniform(low: float, high: float) -> Distribution:
     """Uniform between ``low`` and ``high``."""
     if not 0 <= low <= high < np.inf:
-        raise ValueError(f"low and high: must be 0 <= low <= high, got {low!r} and {high!r}")
+        raise InputError(f"low and high: must be 0 <= low <= high, got {low!r} and {high!r}")
     return Distribution("uniform", (low + high) / 2, lambda rng, n: rng.uniform(low, high, n))
 
 
@@ -114,7 +114,7 @@ def hyper_exponential(mean: float, cv: float) -> Distribution:
     """A mixture of two exponentials with balanced means, with a given mean and coefficient of variation >= 1."""
     _check(mean=mean, cv=cv)
     if cv < 1:
-        raise ValueError(f"cv: must be >= 1, got {cv!r}")
+        raise InputError(f"cv: must be >= 1, got {cv!r}")
     first = (1 + math.sqrt((cv**2 - 1) / (cv**2 + 1))) / 2
 
     def draw(rng: np.random.Generator, n: int) -> NDArray[Any]:
@@ -130,7 +130,7 @@ def choice(values: Sequence[float], probabilities: Sequence[float] | None = None
     array = np.asarray(values)
     shares = np.full(len(array), 1 / max(len(array), 1)) if probabilities is None else np.asarray(probabilities, float)
     if not len(array) or len(shares) != len(array) or (shares < 0).any() or abs(shares.sum() - 1) > 1e-9:
-        raise ValueError(f"probabilities: must add up to 1, one per value, got {probabilities!r} for {values!r}")
+        raise InputError(f"probabilities: must add up to 1, one per value, got {probabilities!r} for {values!r}")
     return Distribution("choice", float(array @ shares), lambda rng, n: rng.choice(array, n, p=shares))
 
 
@@ -187,7 +187,7 @@ def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Gener
 
     Raises
     ------
-    ValueError
+    InputError
         both are passed
 
     >>> stream(None, 0).random() == stream(None, None).random()
@@ -196,7 +196,7 @@ def stream(rng: np.random.Generator | None, seed: int | None) -> np.random.Gener
     if rng is None:
         return np.random.default_rng(seed if seed is not None else 0)
     if seed is not None:
-        raise ValueError("rng and seed exclude each other")
+        raise InputError("rng and seed exclude each other")
     return rng
 
 

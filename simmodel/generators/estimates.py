@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.generators.distributions import stream, whole_counts
 from simmodel.work.workload import Workload
 
@@ -149,7 +150,7 @@ def user_estimates(
 
     Raises
     ------
-    ValueError
+    InputError
         the maximum is below the longest run
 
     >>> estimates = user_estimates([10.0, 4000.0, 100.0, 90000.0], seed=1)
@@ -163,9 +164,9 @@ def user_estimates(
     if maximum is None:
         maximum = max(1.0, math.ceil(longest / _HOUR)) * _HOUR
     if maximum < longest or maximum <= 0:
-        raise ValueError(f"maximum: must be at least the longest run ({longest:g} s), got {maximum:g}")
+        raise InputError(f"maximum: must be at least the longest run ({longest:g} s), got {maximum:g}")
     if not maximum <= _LONGEST:
-        raise ValueError(f"maximum: must be at most {_LONGEST:g} s, got {maximum:g}")
+        raise InputError(f"maximum: must be at most {_LONGEST:g} s, got {maximum:g}")
     values = estimate_times(distinct or distinct_estimates(len(times)), maximum, popular)
     counts = whole_counts(popularity(len(values)), len(times))
     return _deal(times, values, counts, stream(rng, seed))

@@ -74,7 +74,7 @@ def layered(
 
     Raises
     ------
-    ValueError
+    InputError
         a parameter is outside its limits
 
     >>> import numpy as np
@@ -84,16 +84,16 @@ def layered(
     """
     for name, value in (("fat", fat), ("regular", regular), ("density", density)):
         if isinstance(value, (bool, str)) or not 0 <= value <= 1:
-            raise ValueError(f"{name}: must be a number from 0 to 1, got {value!r}")
+            raise InputError(f"{name}: must be a number from 0 to 1, got {value!r}")
     for name, whole, least in (("n", n, 1), ("jump", jump, 0), ("ccr", ccr, 0)):
         if isinstance(whole, (bool, str)) or not math.isfinite(whole) or whole != int(whole) or whole < least:
-            raise ValueError(f"{name}: must be a whole number >= {least}, got {whole!r}")
+            raise InputError(f"{name}: must be a whole number >= {least}, got {whole!r}")
     if ccr > 3:
-        raise ValueError(f"ccr: must be 0, 1, 2 or 3, got {ccr!r}")
+        raise InputError(f"ccr: must be 0, 1, 2 or 3, got {ccr!r}")
     if not 0 < mindata <= maxdata < math.inf:
-        raise ValueError(f"mindata: must be > 0 and <= maxdata, got {mindata!r} and {maxdata!r}")
+        raise InputError(f"mindata: must be > 0 and <= maxdata, got {mindata!r} and {maxdata!r}")
     if not 0 <= minalpha <= maxalpha <= 1:
-        raise ValueError(f"minalpha: must be >= 0 and <= maxalpha <= 1, got {minalpha!r} and {maxalpha!r}")
+        raise InputError(f"minalpha: must be >= 0 and <= maxalpha <= 1, got {minalpha!r} and {maxalpha!r}")
     widths = _widths(n, fat, regular, rng)
     rows = np.maximum(rng.uniform(mindata, maxdata, n) // _BLOCK, 1) * _BLOCK
     flop = _flop(rows, ccr, rng)

@@ -16,6 +16,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.generators.distributions import stream
 from simmodel.work.workload import Workload
 
@@ -32,12 +33,12 @@ _FIRST = 11  # the bucket at which the cyclic day of the gamma distribution star
 
 def _share(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not 0 <= value <= 1:
-        raise ValueError(f"{attribute.name}: must be a share from 0 to 1, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a share from 0 to 1, got {value!r}")
 
 
 def _above_zero(_instance: LublinClass, attribute: attrs.Attribute[float], value: float) -> None:
     if not value > 0:
-        raise ValueError(f"{attribute.name}: must be > 0, got {value!r}")
+        raise InputError(f"{attribute.name}: must be > 0, got {value!r}")
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -206,7 +207,7 @@ def lublin(
 
     Raises
     ------
-    ValueError
+    InputError
         ``jobs`` or ``processors`` is below 1, or there is no class
 
     >>> log = lublin(1000, 128, seed=1)
@@ -217,7 +218,7 @@ def lublin(
     """
     for what, count in (("jobs", jobs), ("processors", processors), ("classes", len(classes))):
         if count < 1:
-            raise ValueError(f"{what}: must be >= 1, got {count}")
+            raise InputError(f"{what}: must be >= 1, got {count}")
     streams = stream(rng, seed).spawn(3)
     submit, kind = _arrivals(jobs, classes, streams[0])
     size = np.empty(jobs, np.int64)

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import Plain
+from simmodel.foundation.errors import InputError, Plain
 from simmodel.generators.distributions import stream
 from simmodel.work.workload import Workload
 
@@ -49,16 +49,16 @@ class JobClass(Fields):
     def __attrs_post_init__(self) -> None:
         for name, (low, high) in (("nodes", self.nodes), ("walltime", self.walltime)):
             if low != int(low) or high != int(high) or not 1 <= low <= high:
-                raise ValueError(f"{name}: must be whole numbers 1 <= least <= most, got {low!r} and {high!r}")
+                raise InputError(f"{name}: must be whole numbers 1 <= least <= most, got {low!r} and {high!r}")
         if self.jobs != int(self.jobs) or self.jobs < 0:
-            raise ValueError(f"jobs: must be a whole number >= 0, got {self.jobs!r}")
+            raise InputError(f"jobs: must be a whole number >= 0, got {self.jobs!r}")
 
 
 def _class(given: JobClass | Mapping[str, Plain]) -> JobClass:
     if isinstance(given, JobClass):
         return given
     if set(given) != {"jobs", "nodes", "walltime"}:
-        raise ValueError(f"classes: each must have jobs, nodes and walltime, got {', '.join(given) or 'nothing'}")
+        raise InputError(f"classes: each must have jobs, nodes and walltime, got {', '.join(given) or 'nothing'}")
     fields: dict[str, Any] = dict(given)
     return JobClass(**fields)
 
@@ -102,7 +102,7 @@ def schedtwin(
 
     Raises
     ------
-    ValueError
+    InputError
         a number is out of bounds, or a job is wider than the machine
 
     >>> log = schedtwin(seed=1)
@@ -112,15 +112,15 @@ def schedtwin(
     each = [_class(given) for given in classes]
     least, most = _range(run_share)
     if not 0 < least <= most <= 1:
-        raise ValueError(f"run_share: must be 0 < least <= most <= 1, got {least!r} and {most!r}")
+        raise InputError(f"run_share: must be 0 < least <= most <= 1, got {least!r} and {most!r}")
     if not gap >= 0:
-        raise ValueError(f"gap: must be >= 0 s, got {gap!r}")
+        raise InputError(f"gap: must be >= 0 s, got {gap!r}")
     widest = max((one.nodes[1] for one in each), default=0)
     if widest > processors:
-        raise ValueError(f"classes: must have at most {processors} nodes per job, got {widest}")
+        raise InputError(f"classes: must have at most {processors} nodes per job, got {widest}")
     jobs = sum(one.jobs for one in each)
     if not jobs:
-        raise ValueError("classes: must have at least one job, got none")
+        raise InputError("classes: must have at least one job, got none")
     sizing, asking, running = stream(rng, seed).spawn(3)
     nodes = [sizing.integers(*one.nodes, one.jobs, endpoint=True) for one in each]
     walltimes = np.concatenate([asking.integers(*one.walltime, one.jobs, endpoint=True) for one in each])

@@ -61,7 +61,7 @@ def _lublin_class(given: str | Mapping[str, Plain]) -> LublinClass:
     changes = dict(given) if isinstance(given, Mapping) else {"base": given}
     base = changes.pop("base", "typeless")
     if base not in _CLASSES:
-        raise ValueError(f"classes: must be one of {', '.join(_CLASSES)}, got {shown(base)}")
+        raise InputError(f"classes: must be one of {', '.join(_CLASSES)}, got {shown(base)}")
     return attrs.evolve(_CLASSES[base], **changes)
 
 

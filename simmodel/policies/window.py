@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from simmodel.foundation.errors import InputError
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
 from simmodel.policies.spare import Keeping, Spare, Spares
 from simmodel.scheduling.protocol import Decision, Start, View
@@ -45,7 +46,7 @@ class Window(Keeping):
 
     Raises
     ------
-    ValueError
+    InputError
         ``size`` is not from 1 to 8
 
     >>> Window(size=3).name
@@ -56,7 +57,7 @@ class Window(Keeping):
 
     def __init__(self, order: GivenOrder = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
         if not 1 <= size <= 8:
-            raise ValueError(f"size: must be from 1 to 8, got {size!r}")
+            raise InputError(f"size: must be from 1 to 8, got {size!r}")
         self.order = order_named(order)
         self.size = size
         self.planning = planning

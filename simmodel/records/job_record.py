@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, counted
-from simmodel.foundation.errors import unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.records.steps import Steps, down_spans, held_spans, parts_inside
 from simmodel.records.tables import network_columns, sharers
 from simmodel.work.job import told_end
@@ -83,7 +83,7 @@ def _complete(jobs: Columns) -> Table:
     columns = {name: column_of(column) for name, column in jobs.items()}
     missing = [name for name in ("submit", "start", "end", "processors") if name not in columns]
     if missing:
-        raise ValueError(f"columns: missing {', '.join(missing)}")
+        raise InputError(f"columns: missing {', '.join(missing)}")
     for name in ("submit", "start", "end"):
         columns[name] = columns[name].astype(np.float64, copy=False)
     submit, start, end = columns["submit"], columns["start"], columns["end"]

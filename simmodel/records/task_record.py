@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import MachineSpec
 from simmodel.records.steps import Steps
 from simmodel.resources.processors.services import STAMPS
@@ -110,7 +111,7 @@ def completed(given: Columns) -> Table:
 
     Raises
     ------
-    ValueError
+    InputError
         ``task``, ``processor``, ``start`` or ``end`` is missing
 
     >>> completed({"task": ["a"], "processor": ["cpu"], "start": [1.0], "end": [3.0]})["ready"]
@@ -119,7 +120,7 @@ def completed(given: Columns) -> Table:
     columns = {name: np.asarray(column) for name, column in given.items()}
     missing = [name for name in ("task", "processor", "start", "end") if name not in columns]
     if missing:
-        raise ValueError(f"columns: missing {', '.join(missing)}")
+        raise InputError(f"columns: missing {', '.join(missing)}")
     count = len(columns["task"])
     for name in ("processor", "setup_core", "family", "pool"):
         if name in columns and columns[name].dtype.kind != "U":

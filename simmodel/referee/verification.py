@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, are_free, counted, text_table
-from simmodel.foundation.errors import InputError, PolicyError, Stalled, of_class
+from simmodel.foundation.errors import InputError, NoProcessors, PolicyError, Stalled, of_class
 from simmodel.records.observers import progress_bar
 from simmodel.referee.feasibility import impossible
 from simmodel.referee.following import Departure, Follower
@@ -365,7 +365,7 @@ def cluster_of(platform: GivenPlatform, log: Workload) -> ClusterSpec:
 
     if platform is None:
         if log.processors is None:
-            raise InputError(f"must be given: {log.name} does not name its processors", place="platform")
+            raise NoProcessors(f"missing processors: log {log.name!r} does not specify those of its machine")
         return ClusterSpec.simple(log.processors)
     return of_class(platform_of(platform), ClusterSpec, "a cluster", "platform")
 

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown
-from simmodel.foundation.errors import unknown
+from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.metrics.batch import TAU, Cut
 from simmodel.records.broker_record import BrokerRecord, joined
 from simmodel.results.machine import MachineResult
@@ -49,7 +49,7 @@ class BrokerResult(Result, BrokerRecord):
     def of_cluster(self, name: str) -> Result:
         """Return the result of a cluster; raises ``KeyError`` if it is unknown."""
         if name not in self.clusters:
-            raise KeyError(str(unknown("cluster", name, self.clusters)))
+            raise UnknownKey(unknown("cluster", name, self.clusters).message)
         return self.clusters[name]
 
     def workflow_of(self, job: int | str) -> MachineResult:

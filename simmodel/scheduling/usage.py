@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from simmodel.foundation.errors import InputError
+
 __all__ = ["Usage"]
 
 LN2 = 0.6931471805599453
@@ -21,7 +23,7 @@ class Usage:
 
     Raises
     ------
-    ValueError
+    InputError
         the half-life is not > 0
 
     >>> usage = Usage(half_life=10)
@@ -34,7 +36,7 @@ class Usage:
 
     def __init__(self, half_life: float = float("inf")) -> None:
         if not half_life > 0:
-            raise ValueError(f"half_life: must be > 0 s, got {half_life!r}")
+            raise InputError(f"half_life: must be > 0 s, got {half_life!r}")
         self.half_life = half_life
         self.by_user: dict[int | str | None, tuple[float, float, float]] = {}  # usage, processors held, instant
 

@@ -191,11 +191,11 @@ def register_kind(kind: Kind) -> Kind:
 
     Raises
     ------
-    ValueError
+    InputError
         if another kind has its name
     """
     if kind.name in _KINDS and _KINDS[kind.name] is not kind:
-        raise ValueError(f"duplicate kind {kind.name!r}")
+        raise InputError(f"duplicate kind {kind.name!r}")
     _KINDS[kind.name] = kind
     SPECS[kind.name] = kind.spec
     return kind

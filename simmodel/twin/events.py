@@ -54,12 +54,12 @@ JobState: TypeAlias = Literal["waiting", "held", "running", "completed", "timeou
 
 def _instant(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
     if value is not None and not isfinite(value):
-        raise ValueError(f"{attribute.name}: must be a finite number (s), got {value!r}")
+        raise InputError(f"{attribute.name}: must be a finite number (s), got {value!r}")
 
 
 def _finite(_instance: Any, attribute: attrs.Attribute[Any], value: float | None) -> None:
     if value is not None and not isfinite(value):
-        raise ValueError(f"{attribute.name}: must be a finite number, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a finite number, got {value!r}")
 
 
 def _amounts(_instance: Any, _attribute: attrs.Attribute[Any], values: Mapping[str, float]) -> None:

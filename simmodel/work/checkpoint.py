@@ -49,12 +49,12 @@ _NUMBERS = CHECKPOINT_COLUMNS[:4]
 def _finite(_instance: Checkpoint, attribute: attrs.Attribute[float], value: float) -> None:
     above = attribute.name == "interval"
     if isinstance(value, (str, bool)) or not (isfinite(value) and (value > 0 if above else value >= 0)):
-        raise ValueError(f"{attribute.name}: must be a finite number {'>' if above else '>='} 0, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a finite number {'>' if above else '>='} 0, got {value!r}")
 
 
 def _name(_instance: Checkpoint, _attribute: attrs.Attribute[str], value: str) -> None:
     if not isinstance(value, str):
-        raise ValueError(f"to: must be the name of a storage or a link, got {value!r}")
+        raise InputError(f"to: must be the name of a storage or a link, got {value!r}")
 
 
 class Kept(NamedTuple):
@@ -122,7 +122,7 @@ class Checkpoint(Fields):
 
     Raises
     ------
-    ValueError
+    InputError
         a number is negative or not finite, the interval is zero, or only one of ``size`` and ``to`` is given
 
     >>> from simmodel import Job, simulate
@@ -146,7 +146,7 @@ class Checkpoint(Fields):
 
     def __attrs_post_init__(self) -> None:
         if bool(self.size) != bool(self.to):
-            raise ValueError(f"size, to: must be given together, got {self.size!r} and {self.to!r}")
+            raise InputError(f"size, to: must be given together, got {self.size!r} and {self.to!r}")
 
     @property
     def saving(self) -> float:
@@ -292,7 +292,7 @@ def daly_interval(cost: float, mean_time_between_failures: float) -> float:
     (617.9, 657.3)
     """
     if not (cost > 0 and mean_time_between_failures > 0):
-        raise ValueError(
+        raise InputError(
             f"cost, mean_time_between_failures: must be > 0, got {cost!r} and {mean_time_between_failures!r}"
         )
     share = cost / (2 * mean_time_between_failures)

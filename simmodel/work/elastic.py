@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import attrs
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,7 +47,7 @@ class Amdahl(Speedup):
     @serial.validator
     def _share(self, _attribute: attrs.Attribute[float], value: float) -> None:
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise ValueError(f"serial: must be a share from 0 to 1, got {value!r}")
+            raise InputError(f"serial: must be a share from 0 to 1, got {value!r}")
 
     def at(self, processors: int) -> float:
         """Return the speed-up on a number of processors over one."""
@@ -77,7 +78,7 @@ class MeasuredSpeedup(Speedup):
     @points.validator
     def _rises(self, _attribute: attrs.Attribute[object], value: tuple[tuple[int, float], ...]) -> None:
         if not value or any(size < 1 or not speed > 0 for size, speed in value):
-            raise ValueError(f"speedup: must be speed-ups > 0 for numbers of processors >= 1, got {dict(value)}")
+            raise InputError(f"speedup: must be speed-ups > 0 for numbers of processors >= 1, got {dict(value)}")
 
     def at(self, processors: int) -> float:
         """Return the speed-up on a number of processors."""
@@ -108,7 +109,7 @@ class GivenSpeedup(Speedup):
         """Return the speed-up on a number of processors."""
         speed = self.function(processors)
         if not speed > 0:
-            raise ValueError(f"speedup: must return a number > 0, got {speed!r} for {processors} processors")
+            raise InputError(f"speedup: must return a number > 0, got {speed!r} for {processors} processors")
         return speed
 
 
@@ -125,12 +126,12 @@ def _speedup(value: SpeedupLike) -> Speedup:
         return MeasuredSpeedup(value)
     if callable(value):
         return GivenSpeedup(value)
-    raise ValueError(f"speedup: must be Amdahl(...), 'linear', a table or a function, got {value!r}")
+    raise InputError(f"speedup: must be Amdahl(...), 'linear', a table or a function, got {value!r}")
 
 
 def _size(_instance: Elastic, attribute: attrs.Attribute[int], value: int) -> None:
     if isinstance(value, (bool, str)) or value is None or value != value // 1 or value < 1:
-        raise ValueError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
 
 
 @attrs.frozen(repr=False)
@@ -151,7 +152,7 @@ class Elastic(Fields):
 
     Raises
     ------
-    ValueError
+    InputError
         the sizes are not in this order, or a speed-up is not one
 
     >>> elastic = Elastic(2, 4, 8, speedup=Amdahl(0.05))
@@ -167,7 +168,7 @@ class Elastic(Fields):
     def __attrs_post_init__(self) -> None:
         if not self.minimum <= self.preferred <= self.maximum:
             sizes = f"{self.minimum}, {self.preferred}, {self.maximum}"
-            raise ValueError(f"preferred: must be from minimum to maximum, got {sizes}")
+            raise InputError(f"preferred: must be from minimum to maximum, got {sizes}")
 
     def speed(self, processors: int) -> float:
         """Return how many times as fast as at the preferred size the job runs on a number of processors."""

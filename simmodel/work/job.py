@@ -9,7 +9,7 @@ import attrs
 
 from simmodel.environment import Occurrence
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import PolicyError
+from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint, Kept, Progress
 from simmodel.work.elastic import Elastic
@@ -86,16 +86,16 @@ Body = Callable[[Any, "LiveJob", Any], Generator["Event", Any, Any]]
 
 def _positive(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str):
-        raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '2h' or '16GB', got {value!r}")
+        raise InputError(f"{attribute.name}: must be a number > 0 or a quantity such as '2h' or '16GB', got {value!r}")
     if value is not None and not value > 0:
-        raise ValueError(f"{attribute.name}: must be > 0, got {value!r}")
+        raise InputError(f"{attribute.name}: must be > 0, got {value!r}")
 
 
 def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str):
-        raise ValueError(f"{attribute.name}: must be a number >= 0 or a quantity such as '2h' or '16GB', got {value!r}")
+        raise InputError(f"{attribute.name}: must be a number >= 0 or a quantity such as '2h' or '16GB', got {value!r}")
     if value is not None and not value >= 0:
-        raise ValueError(f"{attribute.name}: must be >= 0, got {value!r}")
+        raise InputError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
 @attrs.frozen(repr=False)
@@ -134,25 +134,25 @@ class Dependency(Fields):
 
 def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or value is None or value != value // 1 or value < 1:
-        raise ValueError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a whole number >= 1, got {value!r}")
 
 
 def _count(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     """Refuse a value that is not a count of whole units: GPUs are not shared."""
     if isinstance(value, str) or value is None or not value >= 0 or value != value // 1:
-        raise ValueError(f"{attribute.name}: must be a whole number >= 0, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a whole number >= 0, got {value!r}")
 
 
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and value != value):
-        raise ValueError(f"{attribute.name}: must be a number, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a number, got {value!r}")
 
 
 def _dependencies(value: Iterable[Dependency | int | str]) -> tuple[Dependency, ...]:
     if type(value) is tuple and not value:
         return value
     if isinstance(value, str):
-        raise ValueError(f"dependencies: must be a list of jobs, got {value!r}")
+        raise InputError(f"dependencies: must be a list of jobs, got {value!r}")
     return tuple(each if isinstance(each, Dependency) else Dependency(each) for each in value)
 
 
@@ -167,18 +167,18 @@ def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]
         names = (value,) if isinstance(value, int) else tuple(value)
         wrong = any(isinstance(name, bool) or not isinstance(name, int | str) or name == "" for name in names)
     if wrong:
-        raise ValueError(f"partitions: must be names of partitions or {ANY!r}, got {value!r}")
+        raise InputError(f"partitions: must be names of partitions or {ANY!r}, got {value!r}")
     return tuple(dict.fromkeys(names))
 
 
 def _one_partition(_instance: Job, _attribute: attrs.Attribute[Any], value: object) -> None:
     if isinstance(value, (list, tuple, set, frozenset)) or (isinstance(value, str) and "," in value):
-        raise ValueError(f"partition: must be one name (partitions=... takes several), got {value!r}")
+        raise InputError(f"partition: must be one name (partitions=... takes several), got {value!r}")
 
 
 def _messages(_instance: Job, _attribute: attrs.Attribute[Messages], value: Messages) -> None:
     if not isinstance(value, Messages):
-        raise ValueError(f"traffic: must be a Traffic or Phases, got {value!r}")
+        raise InputError(f"traffic: must be a Traffic or Phases, got {value!r}")
 
 
 def _files(value: Iterable[str]) -> tuple[str, ...]:
@@ -186,7 +186,7 @@ def _files(value: Iterable[str]) -> tuple[str, ...]:
         return value
     names = tuple(value)
     if isinstance(value, str) or any(not isinstance(name, str) for name in names):
-        raise ValueError(f"inputs: must be a list of names of files, got {value!r}")
+        raise InputError(f"inputs: must be a list of names of files, got {value!r}")
     return tuple(dict.fromkeys(names))
 
 
@@ -195,7 +195,7 @@ def _outputs(value: Iterable[File]) -> tuple[File, ...]:
         return value
     files = tuple(value)
     if any(not isinstance(file, File) for file in files):
-        raise ValueError(f"outputs: must be a list of File(name, size), got {value!r}")
+        raise InputError(f"outputs: must be a list of File(name, size), got {value!r}")
     return files
 
 
@@ -275,7 +275,7 @@ class Job(Fields):
 
     Raises
     ------
-    ValueError
+    InputError
         a number is negative, none of ``run``, ``body``, ``workflow``, ``traffic`` and ``cancel`` is given or two of the
         first four are, both ``partition`` and ``partitions``, ``elastic`` beside a request that has one size,
         ``chunks`` beside ``nodes``, or an unknown outcome
@@ -346,24 +346,24 @@ class Job(Fields):
         elif self.run is None and not self.has_body:
             if self.cancel is None:
                 name = self.id if self.id is not None else self.name
-                raise ValueError(f"job {name}: must have a run time, a body, a workflow or traffic")
+                raise InputError(f"job {name}: must have a run time, a body, a workflow or traffic")
             object.__setattr__(self, "outcome", "cancelled")
         if self.outcome != "completed" or self.exit_code is not None:
             self._check_outcome()
         if self.body is not None and not callable(self.body):
-            raise ValueError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
+            raise InputError(f"body: must be a generator function body(env, job, grant), got {self.body!r}")
         if self.workflow is not None:
             self._check_workflow()
         if self.checkpoint is not None:
             self._check_checkpoint()
         if self.partitions and self.partition is not None:
-            raise ValueError(f"partitions: must be left out beside partition={self.partition!r}, got {self.partitions}")
+            raise InputError(f"partitions: must be left out beside partition={self.partition!r}, got {self.partitions}")
         for name, amount in self.consumables.items():
             if not amount >= 0:
-                raise ValueError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
+                raise InputError(f"consumables[{name!r}]: must be >= 0, got {amount!r}")
         for name in self.bandwidth:
             if name in self.consumables:
-                raise ValueError(f"bandwidth[{name!r}]: must not be in consumables, too")
+                raise InputError(f"bandwidth[{name!r}]: must not be in consumables, too")
         if self.chunks:
             self._set_chunks(self.chunks)
         elif self.nodes is not None:
@@ -374,11 +374,11 @@ class Job(Fields):
     def _check_outcome(self) -> None:
         code = self.exit_code
         if code is not None and (isinstance(code, bool) or not isinstance(code, int)):
-            raise ValueError(f"exit_code: must be a whole number, got {code!r}")
+            raise InputError(f"exit_code: must be a whole number, got {code!r}")
         try:
             found = outcome_in(str(self.outcome)) or "completed"
         except ValueError as error:
-            raise ValueError(f"outcome: {error}") from None
+            raise InputError(f"outcome: {error}") from None
         object.__setattr__(self, "outcome", "failed" if code and code > 0 and found == "completed" else found)
 
     def _set_chunks(self, chunks: tuple[Chunk, ...]) -> None:
@@ -392,7 +392,7 @@ class Job(Fields):
         fields = attrs.fields_dict(Job)
         for name, value in most.items():
             if getattr(self, name) not in (fields[name].default, value):
-                raise ValueError(f"{name}: must be left out beside chunks, got {getattr(self, name)!r}")
+                raise InputError(f"{name}: must be left out beside chunks, got {getattr(self, name)!r}")
             object.__setattr__(self, name, value)
         object.__setattr__(self, "processors", sum([each.cores for each in chunks]))
         if len(set(chunks)) == 1:
@@ -402,40 +402,40 @@ class Job(Fields):
         shaped = ("chunks", "nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
         for name in (*shaped, "partitions", "body", "workflow"):
             if getattr(self, name):
-                raise ValueError(f"elastic: must be left out beside {name}, got {elastic}")
+                raise InputError(f"elastic: must be left out beside {name}, got {elastic}")
         if self.processors not in (1, elastic.preferred):
-            raise ValueError(f"processors: must be {elastic.preferred}, the preferred size, got {self.processors}")
+            raise InputError(f"processors: must be {elastic.preferred}, the preferred size, got {self.processors}")
         object.__setattr__(self, "processors", elastic.preferred)
 
     def _check_traffic(self) -> None:
         if self.traffic is None:
-            raise ValueError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
+            raise InputError(f"compute: must be left out without traffic (run is the run time), got {self.compute}")
         if self.compute and isinstance(self.traffic, Phases):
-            raise ValueError(f"compute: must be left out beside phases, which have their own, got {self.compute}")
+            raise InputError(f"compute: must be left out beside phases, which have their own, got {self.compute}")
         for name in ("run", "body", "workflow", "checkpoint"):
             if getattr(self, name) is not None:
                 hint = "; compute is the time of its processors" if name == "run" else ""
-                raise ValueError(f"{name}: must be left out beside traffic{hint}, got {getattr(self, name)!r}")
+                raise InputError(f"{name}: must be left out beside traffic{hint}, got {getattr(self, name)!r}")
         if self.elastic is not None and not self.traffic.scales:
-            raise ValueError("elastic: must be left out beside traffic by a matrix, which is of one number of nodes")
+            raise InputError("elastic: must be left out beside traffic by a matrix, which is of one number of nodes")
 
     def _check_workflow(self) -> None:
         if self.machine is None:
-            raise ValueError("machine: must be the MachineSpec of the nodes in which the workflow runs, got None")
+            raise InputError("machine: must be the MachineSpec of the nodes in which the workflow runs, got None")
         if self.body is not None:
-            raise ValueError(f"body: must be left out beside a workflow, got {self.body!r}")
+            raise InputError(f"body: must be left out beside a workflow, got {self.body!r}")
         if self.keeps_work:
-            raise ValueError("keeps_work: must be False for a job with a workflow, whose tasks start again")
+            raise InputError("keeps_work: must be False for a job with a workflow, whose tasks start again")
 
     def _check_checkpoint(self) -> None:
         if not isinstance(self.checkpoint, Checkpoint):
-            raise ValueError(f"checkpoint: must be a Checkpoint(interval, cost, restart), got {self.checkpoint!r}")
+            raise InputError(f"checkpoint: must be a Checkpoint(interval, cost, restart), got {self.checkpoint!r}")
         if self.has_body:
-            raise ValueError("checkpoint: must be left out for a job with a body or a workflow, which saves for itself")
+            raise InputError("checkpoint: must be left out for a job with a body or a workflow, which saves for itself")
         if self.elastic is not None:
-            raise ValueError("checkpoint: must be left out for an elastic job")
+            raise InputError("checkpoint: must be left out for an elastic job")
         if self.keeps_work:
-            raise ValueError("checkpoint: must be left out beside keeps_work, which keeps all work")
+            raise InputError("checkpoint: must be left out beside keeps_work, which keeps all work")
 
     @property
     def coupled(self) -> bool:

@@ -50,7 +50,7 @@ def outcome_in(text: str) -> str:
 
     Raises
     ------
-    ValueError
+    InputError
         it is no such word
 
     >>> outcome_in("NODE_FAIL"), outcome_in("CANCELLED by 5"), outcome_in("0"), outcome_in("RUNNING")
@@ -62,7 +62,7 @@ def outcome_in(text: str) -> str:
     cut = next((known for known in _OUTCOME if known.startswith(word[:-1])), "?") if word.endswith("+") else word
     found = _OUTCOME.get(cut.partition("-by-")[0])
     if found is None:
-        raise ValueError(f"must be {ACCEPTED}, got {shown(text)}")
+        raise InputError(f"must be {ACCEPTED}, got {shown(text)}")
     return found
 
 

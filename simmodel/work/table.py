@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 import numpy as np
 
 from simmodel.foundation.display import counted, html_table, shown_rows, text_table
-from simmodel.foundation.errors import optional_imports
+from simmodel.foundation.errors import InputError, UnknownKey, optional_imports, unknown
 from simmodel.foundation.writing import text_file
 
 if TYPE_CHECKING:
@@ -202,7 +202,7 @@ class Table:
 
     Raises
     ------
-    ValueError
+    InputError
         the lengths differ
 
     >>> table = Table({"job": [1, 2, 3], "wait": [0.0, 5.0, 1.0]})
@@ -218,14 +218,14 @@ class Table:
         self._columns: dict[str, NDArray[Any]] = {name: column_of(column) for name, column in columns.items()}
         lengths = {name: len(column) for name, column in self._columns.items()}
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns: must have the same length, got {lengths}")
+            raise InputError(f"columns: must have the same length, got {lengths}")
         self._length = next(iter(lengths.values()), 0)
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         try:
             return self._columns[name]
         except KeyError:
-            raise KeyError(f"unknown column {name!r}; known columns: {', '.join(self._columns)}") from None
+            raise UnknownKey(unknown("column", name, self._columns).message) from None
 
     __iter__ = None  # ambiguous: names or rows
 

@@ -220,7 +220,7 @@ class Task(Fields):
 
         Raises
         ------
-        ValueError
+        InputError
             the run time is unknown
         """
         if architecture is not None and architecture in self.run_on:
@@ -231,7 +231,7 @@ class Task(Fields):
             return self.flop / speed
         where = f" on {architecture!r}" if architecture is not None else ""
         hint = "; it has flop: pass speed in flop/s" if self.flop is not None else ""
-        raise ValueError(f"task {self.id!r}: unknown run time{where}{hint}")
+        raise InputError(f"task {self.id!r}: unknown run time{where}{hint}")
 
     def can_run_on(self, kind: str) -> bool:
         """Return whether a processor of this type can run it.

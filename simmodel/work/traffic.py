@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import unknown
+from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.loading import check_count
 from simmodel.foundation.units import in_bytes, in_seconds
 
@@ -83,7 +83,7 @@ def _pattern(value: str | Iterable[Iterable[float]]) -> str | Matrix:
 
 def _above_zero(_instance: Traffic, attribute: attrs.Attribute[float], value: float | str) -> None:
     if isinstance(value, str) or not 0 < value < inf:
-        raise ValueError(f"{attribute.name}: must be a number > 0 or a quantity such as '16GB', got {value!r}")
+        raise InputError(f"{attribute.name}: must be a number > 0 or a quantity such as '16GB', got {value!r}")
 
 
 class Messages(Fields):
@@ -127,7 +127,7 @@ class Traffic(Messages):
 
     Raises
     ------
-    ValueError
+    InputError
         the pattern is unknown, or the matrix is not square or has an amount < 0
 
     >>> Traffic("ring", bytes="1MB", repeats=3).messages(4)[2]
@@ -144,15 +144,15 @@ class Traffic(Messages):
     def _known(self, _attribute: attrs.Attribute[object], value: str | Matrix) -> None:
         if isinstance(value, str):
             if value not in PATTERNS:
-                raise ValueError(unknown("pattern", value, [*PATTERNS, "a matrix of bytes"]).message)
+                raise InputError(unknown("pattern", value, [*PATTERNS, "a matrix of bytes"]).message)
             return
         if not value or any(len(row) != len(value) for row in value):
-            raise ValueError(
+            raise InputError(
                 f"pattern: must have a row and a column for each node, got rows of {list(map(len, value))}"
             )
         for node, row in enumerate(value):
             if not all(isfinite(amount) and amount >= 0 for amount in row):
-                raise ValueError(f"pattern[{node}]: must have amounts >= 0, got {list(row)}")
+                raise InputError(f"pattern[{node}]: must have amounts >= 0, got {list(row)}")
 
     def why_not(self, nodes: int) -> str | None:
         """Return why a job on a number of nodes cannot have this traffic, or ``None``."""
@@ -199,7 +199,7 @@ class Phase:
 
     def __attrs_post_init__(self) -> None:
         if not 0 <= self.compute < inf or (self.traffic is None and not self.compute):
-            raise ValueError(f"compute: must be > 0 in a phase without traffic, and >= 0 in others, got {self.compute}")
+            raise InputError(f"compute: must be > 0 in a phase without traffic, and >= 0 in others, got {self.compute}")
 
 
 def _steps(value: Iterable[Phase]) -> tuple[Phase, ...]:
@@ -221,7 +221,7 @@ class Phases(Messages):
 
     Raises
     ------
-    ValueError
+    InputError
         there are no phases, or ``repeats`` is no whole number >= 1
 
     >>> flow = Phases([Phase(Traffic("ring", bytes="1MB"), compute=2), Phase(compute=5)], repeats=2)
@@ -234,9 +234,9 @@ class Phases(Messages):
 
     def __attrs_post_init__(self) -> None:
         if not self.steps:
-            raise ValueError("steps: must have a phase, got none")
+            raise InputError("steps: must have a phase, got none")
         if isinstance(self.repeats, bool) or not isinstance(self.repeats, int) or self.repeats < 1:
-            raise ValueError(f"repeats: must be a whole number >= 1, got {self.repeats!r}")
+            raise InputError(f"repeats: must be a whole number >= 1, got {self.repeats!r}")
         check_count("steps", len(self.steps) * self.repeats)
 
     def why_not(self, nodes: int) -> str | None:

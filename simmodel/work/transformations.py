@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import parse_quantity
 from simmodel.work.traffic import Traffic
 from simmodel.work.workload import Report, Workload, processors_of
@@ -60,7 +61,7 @@ def make_malleable(
 
     Raises
     ------
-    ValueError
+    InputError
         a share is not from 0 to 1, or the request is not between ``least`` and ``most``
 
     >>> log = Workload({"submit": [0, 1], "run": [9, 9], "processors": [3, 8]}, processors=10)
@@ -70,9 +71,9 @@ def make_malleable(
     """
     for name, value in (("share", share), ("serial", serial)):
         if not 0 <= value <= 1:
-            raise ValueError(f"{name}: must be from 0 to 1, got {value!r}")
+            raise InputError(f"{name}: must be from 0 to 1, got {value!r}")
     if not 0 < least <= 1 <= most:
-        raise ValueError(f"least, most: must be multiples from 0 to 1 and from 1 on, got {least!r} and {most!r}")
+        raise InputError(f"least, most: must be multiples from 0 to 1 and from 1 on, got {least!r} and {most!r}")
     asked, _ = processors_of(workload.table)
     chosen = np.random.default_rng(seed).permutation(len(workload)) < round(share * len(workload))
     sizes = np.ceil(asked * least), np.minimum(np.floor(asked * most), processors or workload.processors or np.inf)
@@ -95,7 +96,7 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
 
     Raises
     ------
-    ValueError
+    InputError
         the size of the machine is unknown, or all jobs are submitted at one instant
 
     >>> jobs = Workload({"submit": [0, 100], "run": [30, 50], "processors": [2, 4]}, processors=4)
@@ -104,11 +105,11 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
     """
     size = processors or workload.processors
     if not size:
-        raise ValueError(f"{workload.name}: missing processors: the workload does not have the size of its machine")
+        raise InputError(f"{workload.name}: missing processors: the workload does not have the size of its machine")
     submit = workload["submit"]
     span = float(submit.max() - submit.min()) if len(submit) else 0.0
     if not span > 0:
-        raise ValueError(f"{workload.name}: must have submissions at more than one instant")
+        raise InputError(f"{workload.name}: must have submissions at more than one instant")
     asked = workload.get("requested_processors")
     count = np.maximum(np.where(workload["processors"] > 0, workload["processors"], asked), 0)
     work = np.maximum(np.nan_to_num(workload["run"], nan=0.0, posinf=0.0), 0.0)
@@ -135,7 +136,7 @@ def scale_load(
 
     Raises
     ------
-    ValueError
+    InputError
         neither or both of ``factor`` and ``to`` are given, or the one given is not above zero
 
     >>> jobs = Workload({"submit": [10, 110], "run": [30, 50], "processors": [2, 4]}, processors=4)
@@ -143,23 +144,23 @@ def scale_load(
     (array([10., 60.]), 0.5)
     """
     if (factor is None) == (to is None):
-        raise ValueError("must have either factor or to, got " + ("neither" if to is None else "both"))
+        raise InputError("must have either factor or to, got " + ("neither" if to is None else "both"))
     if to is not None:
         load = offered_load(workload, processors)
         if not 0 < load < np.inf:
-            raise ValueError(f"to: the jobs must have an offered load that is finite and > 0, got {load:g}")
+            raise InputError(f"to: the jobs must have an offered load that is finite and > 0, got {load:g}")
         factor = to / load
     assert factor is not None
     if not 0 < factor < np.inf:
         name, given = ("factor", factor) if to is None else ("to", to)
-        raise ValueError(f"{name}: must be a finite number > 0, got {given!r}")
+        raise InputError(f"{name}: must be a finite number > 0, got {given!r}")
     submit = workload["submit"]
     begin = submit.min() if len(submit) else 0.0
     with np.errstate(over="ignore"):
         moved = begin + (submit - begin) / factor
     if np.isinf(moved).any():
         name, given = ("factor", factor) if to is None else ("to", to)
-        raise ValueError(f"{name}: must be large enough for finite instants, got {given!r}")
+        raise InputError(f"{name}: must be large enough for finite instants, got {given!r}")
     return _moved(workload, moved)
 
 
@@ -187,7 +188,7 @@ def first(workload: Workload, jobs: int) -> Workload:
     1
     """
     if jobs < 0:
-        raise ValueError(f"jobs: must be >= 0, got {jobs!r}")
+        raise InputError(f"jobs: must be >= 0, got {jobs!r}")
     return workload.where(slice(jobs))
 
 
@@ -252,7 +253,7 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
 
     Raises
     ------
-    ValueError
+    InputError
         no workload is given, or one was made from :class:`~simmodel.work.job.Job` values
 
     >>> one = Workload({"submit": [10, 20], "run": [1, 2], "processors": [1, 1]}, name="one")
@@ -262,9 +263,9 @@ def merge(*workloads: Workload, align: bool = False, name: str | None = None, ow
     (array([1., 3., 2.]), array([1, 2, 3]), array(['one', 'two', 'one'], dtype='<U3'))
     """
     if not workloads:
-        raise ValueError("workloads: must have at least one")
+        raise InputError("workloads: must have at least one")
     if any(each.specs is not None for each in workloads):
-        raise ValueError("workloads: cannot merge a workload made from jobs: merge the lists of jobs instead")
+        raise InputError("workloads: cannot merge a workload made from jobs: merge the lists of jobs instead")
     parts = [shift(each, -float(each["submit"].min())) if align and len(each) else each for each in workloads]
     tables: list[dict[str, NDArray[Any]]] = [dict(part.table) for part in parts]
     if own_users:
@@ -371,7 +372,7 @@ def add_traffic(
 
     Raises
     ------
-    ValueError
+    InputError
         a pattern is unknown, or the share or the rates are not in order
 
     >>> log = Workload({"submit": [0, 1], "run": [10, 10], "processors": [4, 8], "requested": [60, 60]})
@@ -380,9 +381,9 @@ def add_traffic(
     """
     low, high = (parse_quantity(rate, "B/s", place="rates") for rate in rates)
     if not 0 <= share <= 1:
-        raise ValueError(f"share: must be from 0 to 1, got {share!r}")
+        raise InputError(f"share: must be from 0 to 1, got {share!r}")
     if not (0 < low <= high and patterns):
-        raise ValueError(f"rates, patterns: must be two rates > 0 in order, and some patterns, got {rates}, {patterns}")
+        raise InputError(f"rates, patterns: must be two rates > 0 in order, and some patterns, got {rates}, {patterns}")
     rng = np.random.default_rng(seed)
     jobs = [attrs.evolve(job, queue=None, partition=None, partitions=()) for job in workload.jobs()]
     chosen = rng.permutation(len(jobs)) < round(share * len(jobs))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 import attrs
 
 from simmodel.foundation.display import html_page
-from simmodel.foundation.errors import InputError, Plain, of_class, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, UnknownKey, of_class, shown, unknown
 from simmodel.foundation.units import parse_quantity
 from simmodel.work.job import Dependency, Job
 from simmodel.work.task import CPU_CORES, DataObject, File, RecordedMachine, Task
@@ -527,7 +527,7 @@ class Workflow:
         (DataObject(name='1->2', size=500),)
         """
         if (parent, child) not in self._pairs:
-            raise KeyError((parent, child))
+            raise UnknownKey(f"unknown dependency: no edge leads from {shown(parent)} to {shown(child)}")
         return tuple(self.files[name] for name in self._data.get((parent, child), ()))
 
     @cached_property
@@ -605,7 +605,7 @@ class Workflow:
         files = self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()]
         new = self._like(map(change, self), self._pairs, files, name or self.name)
         if list(new.tasks) != list(self.tasks):
-            raise ValueError("change: must keep the ids of tasks")
+            raise InputError("change: must keep the ids of tasks")
         return new
 
     def labelled(self, label: str, shared: Collection[str] = ()) -> Workflow:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, html_page
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, shown
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
@@ -450,10 +450,12 @@ class Workload:
         header: Mapping[str, str] | None = None,
         report: Report | None = None,
     ) -> None:
+        if not callable(getattr(columns, "items", None)):
+            raise InputError(f"must be columns by name (from_jobs takes jobs), got {shown(columns)}", place="columns")
         arrays = {key: np.asarray(column) for key, column in columns.items()}
         missing = [key for key in ("submit", "run", "processors") if key not in arrays]
         if missing:
-            raise ValueError(f"columns: missing {', '.join(missing)}")
+            raise InputError(f"columns: missing {', '.join(missing)}")
         for key in ("submit", "run", "wait", "requested", "cpu_time", "think_time", "cancel"):
             if key in arrays:
                 arrays[key] = arrays[key].astype(np.float64, copy=False)

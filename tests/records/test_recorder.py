@@ -26,6 +26,7 @@ def job(index, processors=1, submit=0.0, spec=None, **more):
         asked=50.0,
         spec=spec,
         _job=None,
+        history=None,
         **more,
     )
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.platform.node_lists import switch_numbers
 from simmodel.resources.pools.placements import (
     Request,
@@ -70,9 +71,9 @@ class Allocation:
         nodes = np.array([row[0] for row in given], dtype=np.intp)
         amounts = np.array([row[1:] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
         if (np.diff(nodes) == 0).any():
-            raise ValueError(f"duplicate node in {nodes.tolist()}")
+            raise InputError(f"duplicate node in {nodes.tolist()}")
         if (amounts < 0).any():
-            raise ValueError(f"amounts must be >= 0, got {given}")
+            raise InputError(f"amounts must be >= 0, got {given}")
         return cls(nodes, amounts)
 
     @classmethod

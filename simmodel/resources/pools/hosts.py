@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.allocation import Allocation, Request
 from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.nodes import NodePool
@@ -361,7 +362,7 @@ class HostPool(NodePool):
 
         Raises
         ------
-        ValueError
+        InputError
             the job does not fit
         """
         offered = self._offered
@@ -390,7 +391,7 @@ class HostPool(NodePool):
             hosts = self._counted()
         host = allocation.numbers[0] if isinstance(allocation, Allocation) else hosts.choose(processors)
         if host is None:
-            raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
+            raise InputError(f"cannot allocate {job} on {self.name}: it does not fit")
         hosts.move(host, -processors)
         self._behind = True
         if job.request is not None:

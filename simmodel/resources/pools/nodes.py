@@ -695,7 +695,7 @@ class NodePool(Pool):
 
         Raises
         ------
-        ValueError
+        InputError
             the job does not fit
         """
         if self.free != self._free or job.altered() is not None:
@@ -709,7 +709,7 @@ class NodePool(Pool):
                 return self._take_whole(job, width)
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
-                raise ValueError(f"cannot allocate {job} on {self.name}: it does not fit")
+                raise InputError(f"cannot allocate {job} on {self.name}: it does not fit")
         self.table.take(allocation)
         if whole is not None:
             whole.count(job, allocation, 1)

@@ -420,7 +420,7 @@ class JobExecution:
         """Preempt a running job: it starts again, continues later (``suspend``), or ends (``timeout``, ``cancel``)."""
         run = job.run
         if run is None:
-            raise ValueError(f"cannot preempt {job}: it does not run")
+            raise InputError(f"cannot preempt {job}: it does not run")
         if mode != "suspend":
             self.stop(run, _STOPPED.get(mode, "preempted"))
             return

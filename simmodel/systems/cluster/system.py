@@ -12,7 +12,7 @@ import attrs
 
 from simmodel.environment import Environment
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, NoProcessors
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
@@ -562,7 +562,7 @@ class ClusterKind(Kind):
             log = work.logs[0].workload
             processors = log.processors
             if processors is None:
-                raise InputError(f"missing processors: log {log.name!r} does not specify those of its machine")
+                raise NoProcessors(f"missing processors: log {log.name!r} does not specify those of its machine")
         if spec is None:
             assert processors is not None
             return work, ClusterSpec.simple(int(processors))

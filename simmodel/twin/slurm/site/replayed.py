@@ -442,8 +442,10 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
     InputError
         there are no jobs, no changes, or a change is wrong, or no job starts in the simulation
     """
-    if not changes or not folder.recorded:
-        raise InputError("must have jobs and changes", place="--set")
+    if not changes:
+        raise InputError("must be settings of slurm.conf and their values, got none", place="changes")
+    if not folder.recorded:
+        raise InputError("no job is recorded: give the output of sacct --parsable2 beside slurm.conf")
     both = [changed_settings(folder), changed_settings(folder, changes)]
     submits = {_id(each.job): each.job.submit for each in folder.recorded if not each.job.never_ran}
     found: list[list[list[float]]] = [[], []]
