@@ -16,6 +16,7 @@ from typing import Any
 import attrs
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_bytes
 
 __all__ = ["MOST_CHUNKS", "Chunk", "chunk_text", "chunks_of", "spread"]
@@ -33,13 +34,13 @@ def _whole_bytes(value: float | str) -> Any:
 
 def _bytes(_instance: Chunk, attribute: attrs.Attribute[float], value: object) -> None:
     if not isinstance(value, float) or not 0 <= value < 2**62:
-        raise ValueError(f"{attribute.name}: must be a number >= 0 or a quantity such as '16GB', got {value!r}")
+        raise InputError(f"{attribute.name}: must be a number >= 0 or a quantity such as '16GB', got {value!r}")
 
 
 def _count(instance: Chunk, attribute: attrs.Attribute[int], value: object) -> None:
     least = 1 if attribute.name == "cores" else 0
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{attribute.name}: must be a whole number >= {least}, got {value!r}")
+        raise InputError(f"{attribute.name}: must be a whole number >= {least}, got {value!r}")
 
 
 @attrs.frozen(repr=False, order=True, cache_hash=True)
@@ -55,7 +56,7 @@ class Chunk(Fields):
 
     Raises
     ------
-    ValueError
+    InputError
         a number is negative or not whole, or there are no cores
 
     >>> Chunk(8, memory="2GB")
@@ -72,7 +73,7 @@ def chunks_of(given: str | Iterable[Chunk | int]) -> tuple[Chunk, ...]:
 
     Raises
     ------
-    ValueError
+    InputError
         it is neither
 
     >>> chunks_of("2*2:gpus=1+32") == chunks_of([Chunk(2, 1), 32, Chunk(2, 1)])
@@ -81,7 +82,7 @@ def chunks_of(given: str | Iterable[Chunk | int]) -> tuple[Chunk, ...]:
     if isinstance(given, str):
         return _parsed(given)
     if not isinstance(given, Iterable):
-        raise ValueError(f"chunks: must be a list of Chunk or of numbers of cores, got {given!r}")
+        raise InputError(f"chunks: must be a list of Chunk or of numbers of cores, got {given!r}")
     found = [each if isinstance(each, Chunk) else Chunk(each) for each in given]
     return tuple(sorted(found, reverse=True))
 
@@ -92,10 +93,10 @@ def _parsed(text: str) -> tuple[Chunk, ...]:
     for part in text.split("+") if text else ():
         match = _TEXT.fullmatch(part.strip())
         if match is None:
-            raise ValueError(f"chunks: must be cores such as '8+2' or '2*8:gpus=1:memory=16GB+4', got {text!r}")
+            raise InputError(f"chunks: must be cores such as '8+2' or '2*8:gpus=1:memory=16GB+4', got {text!r}")
         count, cores, gpus, memory = match.groups()
         if len(found) + int(count or 1) > MOST_CHUNKS:
-            raise ValueError(f"chunks: must be at most {MOST_CHUNKS:,}, got {text!r}")
+            raise InputError(f"chunks: must be at most {MOST_CHUNKS:,}, got {text!r}")
         found += [Chunk(int(cores), int(gpus or 0), memory or 0.0)] * int(count or 1)
     return tuple(sorted(found, reverse=True))
 

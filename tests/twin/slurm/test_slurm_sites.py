@@ -326,3 +326,14 @@ def test_a_conf_is_known_without_the_name_of_its_cluster(tmp_path: Path) -> None
     found = site(tmp_path, conf, nodes="NodeName=c-[1-2] CPUs=4\nPartitionName=w Nodes=c-[1-2]\n")
     assert "platform: 2 nodes with 8 CPUs; partitions w" in found.report()
     assert notes(found) == ["nodes login: in no partition (left out)"]
+
+
+def test_jobs_of_partitions_that_the_site_lacks_are_left_out_and_named(tmp_path: Path) -> None:
+    """Also where no partitions share nodes, and where there is one partition alone."""
+    head = "JobID|Submit|Start|End|Elapsed|State|NCPUS|NNodes|Partition|Timelimit\n"
+    row = "2024-01-01T08:00:00|2024-01-01T08:00:05|2024-01-01T08:10:05|00:10:00|COMPLETED|2|1"
+    conf = f"{USUAL}NodeName=n[1-2] CPUs=4\nPartitionName=p Nodes=n1\n"
+    for more in ("", "PartitionName=q Nodes=n2\n"):
+        found = site(tmp_path, conf + more, sacct=f"{head}1|{row}|p|00:30:00\n2|{row}|old|00:30:00\n")
+        assert [each.job.id for each in found.recorded] == [1]
+        assert "job 2: partition=old (left out: the site has no such partition)" in notes(found)
