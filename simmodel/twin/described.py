@@ -10,6 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
+from simmodel.foundation.errors import InputError
 from simmodel.foundation.loading import read_bytes
 from simmodel.platform.cluster import ClusterSpec, NodeSpec
 from simmodel.platform.node_lists import node_list
@@ -183,8 +184,13 @@ class Described(Fields):
         return said if self.starts >= _FEWEST else f"{said}, of which there are only {self.starts}"
 
 
-def saved_answers(paths: Iterable[str | Path]) -> Iterator[tuple[bytes, str]]:
+def saved_answers(paths: Iterable[str | Path], passed: list[str] | None = None) -> Iterator[tuple[bytes, str]]:
     """Yield the content and the name of each of these files; of folders, all their files in order.
+
+    Parameters
+    ----------
+    passed
+        takes the names of the files of folders that are no text or cannot be read; default: such a file is an error
 
     Raises
     ------
@@ -193,7 +199,14 @@ def saved_answers(paths: Iterable[str | Path]) -> Iterator[tuple[bytes, str]]:
     """
     for path in map(Path, paths):
         for each in sorted(each for each in path.iterdir() if each.is_file()) if path.is_dir() else [path]:
-            yield read_bytes(each)
+            try:
+                found = read_bytes(each)
+            except InputError:
+                if passed is None or each == path:
+                    raise
+                passed.append(each.name)
+                continue
+            yield found
 
 
 class NodeKind(NamedTuple):

@@ -207,7 +207,7 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     """
     several = [paths] if isinstance(paths, str | Path) else list(paths)
     files = _Files(zone(timezone))
-    files.take(saved_answers(several))
+    files.take(several)
     files.check(several)
     return files.folder(timezone)
 
@@ -226,10 +226,10 @@ class _Files:
         self._read: list[str] = []
         self._passed: list[str] = []
 
-    def take(self, given: Iterable[tuple[bytes, str]]) -> None:
+    def take(self, given: Iterable[str | Path]) -> None:
         """Take each file for what its content says that it is."""
         texts: list[tuple[bytes, str]] = []
-        for data, name in given:
+        for data, name in saved_answers(given, self._passed):
             first = data.lstrip().partition(b"\n")[0].decode("utf-8", "replace").strip()
             if _SACCT.match(first):
                 if self._log is not None:

@@ -218,6 +218,9 @@ class _Reader:
         state = row.get("state", "")
         if state == "PREEMPTED" and len(rows) == 1:
             self._count("preempted for good", "they run as long as they did")
+        if state == "NODE_FAIL" and not self._spec.outages:
+            why = "since when and until when is not told: give slurmctld.log, or 'sacctmgr --parsable2 show event'"
+            self._count("stopped by the failure of a node, which was away then", why)
         limit = row.get("requested", inf)
         limit = limit if limit > 0 and isfinite(limit) else None
         run, cancel = row["run"], row.get("cancel", inf)
@@ -316,7 +319,8 @@ class _Reader:
         waited = row.get("eligible", nan) - submit
         wait = row.get("wait", nan)
         last = submit + wait + 1 if wait >= 0 else inf  # a hold is over when the job starts
-        holds = [each for each in self._held.get(str(name), ()) if submit < each[1] <= last]
+        array = str(name).partition("_")[0] + "_"  # of JobId=10_*
+        holds = [each for each in self._held.get(str(name), self._held.get(array, ())) if submit < each[1] <= last]
         begin, until = holds[-1] if holds else (-inf, submit + waited)
         if holds or "hold" in values or reason.startswith("JobH"):  # JobHeldUser, JobHeldAdmin, JobHoldMaxRequeue
             values["hold"] = ""

@@ -335,6 +335,28 @@ def test_nodes_are_away_when_slurm_says_so(tmp_path: Path) -> None:
     assert told.jobs["simulated"][1] >= 200
 
 
+def test_the_log_tells_holds_of_whole_arrays(tmp_path: Path) -> None:
+    day = "2024-05-01T12:"
+    lines = (
+        f"[{day}00:30.000] sched: _hold_job_rec: hold on JobId=7_* by uid 0",
+        f"[{day}00:40.000] sched: _hold_job_rec: hold on JobId=7_1(8) by uid 0",
+        f"[{day}02:00.000] sched: _release_job_rec: release hold on JobId=7_* by uid 0",
+        f"[{day}02:10.000] sched: _release_job_rec: release hold on JobId=7_1(8) by uid 0",
+    )
+    (tmp_path / "slurmctld.log").write_text("\n".join(lines))
+    rows = [row(f"7_{task}", "-a 1-2 -n 1", start=200, eligible=120) for task in (1, 2)]
+    found = read(tmp_path, *rows)
+    assert [re.findall("--hold=(\\S+)", job.options) for job in found.jobs] == [["now+40,now+130"], ["now+30,now+120"]]
+
+
+def test_failures_of_nodes_of_which_nothing_else_tells_are_counted(tmp_path: Path) -> None:
+    failed = row(1, "-n 1", state="NODE_FAIL")
+    named = "jobs: stopped by the failure of a node, which was away then: 1 (since when and until when is not told"
+    assert [text.startswith(named) for text in listed(read(tmp_path, failed))] == [True]
+    (tmp_path / "events.txt").write_text("NodeName|TimeStart|TimeEnd\nn1|2024-05-01T12:01:04|2024-05-01T13:00:00\n")
+    assert listed(read_folder(tmp_path)) == []
+
+
 def test_the_log_of_slurmctld_tells_drains_and_holds(tmp_path: Path) -> None:
     """The log tells a drain from its order on, events from when the node is empty. Job 2 is held from 6 s to 300 s."""
     day = "2024-05-01T12:"
@@ -386,8 +408,10 @@ def test_strange_files_are_passed_over_and_named(tmp_path: Path) -> None:
     }
     for name, text in strange.items():
         (tmp_path / name).write_text(text)
+    (tmp_path / "archive.gz").write_bytes(b"\x1f\x8bbroken")
+    (tmp_path / "database.db").write_bytes(b"SQLite format 3\0")
     found = read(tmp_path, row(1, "-n 1"))
-    assert set(strange) <= set(found.passed_over)
+    assert {*strange, "archive.gz", "database.db"} <= set(found.passed_over)
     assert set(found.read) == {"slurm.conf", "jobs.txt"}
     assert re.search("passed over, as not read .*: .*commands.csv.*submissions.csv", found.report())
 
