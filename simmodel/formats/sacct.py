@@ -33,7 +33,7 @@ from simmodel.formats.tables import (
 )
 from simmodel.foundation.errors import InputError, NoJobs, shown
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
-from simmodel.work.node_chunks import chunk_text, spread
+from simmodel.work.node_chunks import MOST_CHUNKS, chunk_text, packed, spread
 from simmodel.work.outcomes import STATUS_OF, outcome_in
 from simmodel.work.workload import Report, Workload
 
@@ -68,9 +68,10 @@ def read_sacct(
     result or that sacct does not have. Lines of ``jobcomp/filetxt`` have the names of their fields. A name, comment or
     submit line may contain the delimiter and line breaks: the fields around it tell where it ends.
 
-    sacct tells the totals of a job only: CPUs and GPUs that are not a multiple of the nodes are spread over them as
-    evenly as possible (column ``chunks``), which the report counts. A time limit of ``UNLIMITED`` or
-    ``Partition_Limit`` is infinite: nobody knows when such a job ends.
+    sacct tells the totals of a job only. If these are not multiples of the number of its nodes, the first nodes have as
+    many CPUs as any job of its partition has per node, as Slurm fills nodes, and each has at least one; GPUs are spread
+    evenly (column ``chunks``). The report counts such jobs. A time limit of ``UNLIMITED`` or ``Partition_Limit`` is
+    infinite: nobody knows when such a job ends.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs, and so is each run of a job that was requeued
@@ -119,7 +120,7 @@ def read_sacct(
     _check_fields(fields, name, number)
     written = dict(zip(fields, map(str.strip, head.split(delimiter)), strict=True))
     others, ignored = written.keys() - _KNOWN - {""}, Counter[str]()
-    table = _records(lines, fields, delimiter, report)
+    table, most = _records(lines, fields, delimiter, report), dict[str, int]()
 
     def take(cells: list[str]) -> dict[str, Any] | None:
         record = dict(zip(fields, _aligned(cells, fields, delimiter), strict=True))
@@ -128,11 +129,17 @@ def read_sacct(
             report.skipped[kind] += 1
             return None
         ignored.update(field for field in others if record[field])
-        return _job(record, local, report)
+        return _job(record, local, report, most)
 
     rows = list(taken(table, take, name, report, strict=strict))
     if not rows:
         raise NoJobs("no jobs", name, report=report)
+    for row in rows:
+        if row["chunks"]:
+            gpus, memory, per_core = row["chunks"]
+            cores, nodes = row["processors"], row["nodes"]
+            parts = packed(cores, nodes, most[row["partition"]]) if cores % nodes else cores
+            row["chunks"] = chunk_text(spread(parts, nodes, gpus, memory, per_core=per_core))
     written |= {name.lower(): name for name in _CHANGES}
     passed_over(report, {written[field]: count for field, count in ignored.items()}, _CHANGES, "field")
     return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
@@ -183,7 +190,7 @@ def _aligned(cells: list[str], fields: list[str], delimiter: str) -> list[str]:
         tried = [cell.strip() for cell in (*cells[:at], joined, *cells[at + more + 1 :])]
         record = dict(zip(fields, tried, strict=True))
         with suppress(ValueError):
-            _job(record, UTC, Report())
+            _job(record, UTC, Report(), {})
             if _JOB.fullmatch(record["jobid"]) and _STATE.match(record.get("state", "UNKNOWN")):
                 found.append(tried)
     if more and not found:
@@ -309,7 +316,8 @@ def _moments(record: Mapping[str, str], local: tzinfo, field: str) -> tuple[floa
         raise ValueError(f"field {field}: cannot read {shown(text)}") from None
 
 
-def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, Any]:
+def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[str, int]) -> dict[str, Any]:
+    """Return the row of a record, with what its chunks follow from; ``most``: CPUs per node, by partition."""
     cells = [_moments(record, local, field) for field in ("submit", "eligible", "start", "end")]
     elapsed = _amount(record, duration, "elapsedraw", "elapsed")
     (submit, eligible, start, end), ambiguous = in_order(cells, elapsed)
@@ -332,7 +340,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
     cancelled_waiting = not started and not math.isnan(end) and outcome != "completed"
     processors = _count(record, "alloccpus", "ncpus", "reqcpus")
     nodes = _count(record, "allocnodes", "nnodes", "reqnodes")
-    minutes = _amount(record, limit, "timelimitraw")
+    minutes, partition = _amount(record, limit, "timelimitraw"), record.get("partition", "")
     job = {
         "job": record["jobid"],
         "submit": submit,
@@ -349,7 +357,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
         "user": record.get("user", ""),
         "group": record.get("group") or record.get("account", ""),
         "queue": record.get("qos", ""),
-        "partition": record.get("partition", ""),
+        "partition": partition,
         "nodes": nodes,
         "cores_per_node": -(-processors // nodes) if nodes > 0 and processors > 0 else -1,
         "cancel": end if cancelled_waiting else math.nan,
@@ -368,11 +376,13 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report) -> dict[str, 
     gpus = _gpus(record, nodes)
     amount = _memory(record, processors, nodes)
     job["chunks"] = ""
-    if 0 < nodes <= processors and (processors % nodes or gpus % nodes):
+    if nodes > 0:
+        most[partition] = max(most.get(partition, 1), -(-processors // nodes))
+    if 0 < nodes <= min(processors, MOST_CHUNKS) and (processors % nodes or gpus % nodes):
         per_core = record.get("reqmem", "").endswith("c")
         each = 0.0 if math.isnan(amount) else amount / (processors if per_core else nodes)
-        job["chunks"] = chunk_text(spread(processors, nodes, gpus, each, per_core=per_core))
-        report.repaired["CPUs or GPUs not the same on all nodes: spread evenly"] += 1
+        job["chunks"] = gpus, each, per_core
+        report.repaired["CPUs or GPUs not the same on all nodes: first nodes filled"] += 1
     job["requested_memory"] = amount / processors if processors > 0 else math.nan
     job["gpus_per_node"] = -(-gpus // max(nodes, 1))
     job["memory_per_node"] = amount / max(nodes, 1)

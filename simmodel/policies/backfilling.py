@@ -207,12 +207,12 @@ class Easy(Keeping):
     def _promise(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         waiting = view.waiting.at(place)
         promise = self._promised[place] = place.promise(head, waiting, self.candidates, self._promised.get(place))
-        if self.promises:
-            yield Reserve(head, place, promise.at)
         if place.running.endless and promise.at == INFINITY:
             del self._promised[place]
             yield from self._beside_endless(view, place, head)
             return
+        if self.promises:
+            yield Reserve(head, place, promise.at)
         if self._spares:
             self._spares.pop(place.name, None)
         while (found := promise.next()) is not None:
@@ -252,12 +252,12 @@ class Easy(Keeping):
         at, extra = place.earliest(head)
         now = view.env._now
         limit = at - now
-        if promises:
-            yield Reserve(head, place, at)
         if at == INFINITY and place.running.endless:
             self._blocked.pop(place, None)
             yield from self._beside_endless(view, place, head)
             return
+        if promises:
+            yield Reserve(head, place, at)
         if self._spares:
             self._spares.pop(place.name, None)
         holds = exact = True

@@ -209,6 +209,8 @@ class Conservative(_Planner):
         waiting = view.waiting.at(place)
         yield from start_heads(self.order, view, place)
         endless = place.running.endless
+        if self._spares and not endless:
+            self._spares.pop(place.name, None)
         # If no job can start, no plan is needed unless promises are recorded.
         if waiting.count and not endless and (place.free >= waiting.lanes(self.order).narrowest or self.promises):
             yield from plan.decide(promises=self.promises)

@@ -75,7 +75,7 @@ class Happened:
         """Return why a start is expected sooner, or later, than before; empty: unknown."""
         left, name = self.early
         if sooner and left:
-            return f"job {name} ended {left:.10g} s early"
+            return f"job {name} ended {left:.10g} s early" if left < inf else f"job {name}, without a limit, ended"
         if sooner and self.gone is not None:
             return f"job {self.gone} was withdrawn"
         if self.change:

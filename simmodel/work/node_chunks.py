@@ -19,7 +19,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_bytes
 
-__all__ = ["MOST_CHUNKS", "Chunk", "chunk_text", "chunks_of", "spread"]
+__all__ = ["MOST_CHUNKS", "Chunk", "chunk_text", "chunks_of", "packed", "spread"]
 
 MOST_CHUNKS = 1 << 20
 """Chunks of one job."""
@@ -113,6 +113,19 @@ def chunk_text(chunks: Iterable[Chunk] | Mapping[Chunk, int]) -> str:
         text += f":gpus={chunk.gpus}" if chunk.gpus else ""
         parts.append(text + (f":memory={chunk.memory:.0f}" if chunk.memory else ""))
     return "+".join(parts)
+
+
+def packed(cores: int, nodes: int, most: int) -> list[int]:
+    """Return the cores of each node if the first have as many as they can, at most ``most``, and each at least one.
+
+    >>> packed(10, 3, 4), packed(10, 3, 8), packed(10, 3, 32)
+    ([4, 4, 2], [8, 1, 1], [8, 1, 1])
+    """
+    found = []
+    for others in reversed(range(nodes)):
+        found.append(min(most, cores - others))
+        cores -= found[-1]
+    return found
 
 
 def spread(

@@ -342,23 +342,23 @@ def test_gpus_of_slurm_before_20_11():
     assert simulate(spec, log.where(slice(0, 2)), "easy").jobs["wait"].tolist() == [0, 3599]
 
 
-def test_cpus_and_gpus_of_sacct_are_spread_over_its_nodes():
+def test_cpus_of_sacct_fill_the_first_nodes_and_gpus_are_spread():
     rows = ["JobID|Submit|Elapsed|AllocCPUS|NNodes|AllocTRES|ReqMem", "1|0|3600|10|3|cpu=10,node=3|", "2|1|60|2|1||"]
     rows += ["3|2|60|6|3|gres/gpu=4|6Gn", "4|3|60|4|3||2Gc", "5|4|60|2|3||", "6|5|60|9|3|gres/gpu=3|"]
     log = read_sacct(io.StringIO("\n".join(rows)))
     assert log["chunks"].tolist() == [
-        "4+2*3",
+        "2*4+2",
         "",
         f"2:gpus=2:memory={6 * GB:.0f}+2*2:gpus=1:memory={6 * GB:.0f}",
         f"2:memory={4 * GB:.0f}+2*1:memory={2 * GB:.0f}",
         "",
         "",
     ]
-    assert log.report.repaired == {"CPUs or GPUs not the same on all nodes: spread evenly": 3}
+    assert log.report.repaired == {"CPUs or GPUs not the same on all nodes: first nodes filled": 3}
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=3, cores=4)])])
-    assert simulate(spec, log.where(slice(0, 2)), "fcfs").jobs["wait"].tolist() == [0, 3599]  # one core on each of two
-    rows[2] = "2|1|60|1|1||"
-    assert simulate(spec, read_sacct(io.StringIO("\n".join(rows[:3]))), "fcfs").jobs["wait"].tolist() == [0, 0]
+    assert simulate(spec, log.where(slice(0, 2)), "fcfs").jobs["wait"].tolist() == [0, 0]
+    few = read_sacct(io.StringIO("JobID|Submit|Elapsed|NCPUS|NNodes|Partition\n1|0|9|10|3|a\n2|0|9|8|1|b\n3|0|9|9|2|b"))
+    assert few["chunks"].tolist() == ["2*4+2", "", "8+1"]  # as large as those of the partition are known to be
 
 
 def test_suspended_time_of_sacct_is_no_run_time():

@@ -7,7 +7,9 @@ import pytest
 
 from simmodel import Job, simulate, start, what_if
 from simmodel.platform import ClusterSpec, ConsumableSpec, NodeSpec, PartitionSpec, QueueSpec
-from simmodel.policies.planning import Conservative
+from simmodel.policies.backfilling import Easy
+from simmodel.policies.planning import Conservative, ConservativeKeep
+from simmodel.referee import explain
 from simmodel.snapshots import Snapshot
 from tests.oracles import endless
 
@@ -212,3 +214,22 @@ def test_two_partitions():
     starts = simulate(spec, jobs, "easy").jobs["start"].tolist()
     assert starts[2] == 50
     assert starts[3] == 2
+
+
+def test_no_start_is_promised_to_a_job_that_no_known_end_frees():
+    jobs = as_jobs([(0, 50, inf, 2), (1, 20, 20, 4), (2, 80, 80, 2)])
+    for policy in (Easy(promises=True), Conservative(promises=True), ConservativeKeep()):
+        promised = []
+
+        class Watch:
+            def job_promised(self, job, _place, at, promised=promised):
+                promised.append((job.id, at))
+
+        simulate(4, jobs, policy, observers=[Watch()])
+        assert promised == [(1, 82)]  # once the first has ended
+
+
+def test_a_start_that_comes_sooner_since_a_job_without_a_limit_has_ended_is_explained():
+    jobs = as_jobs([(0, 50, inf, 2), (0, 100, 100, 1), (0, 60, 60, 1), (1, 20, 20, 2)])
+    story = explain(4, jobs, "easy", 3, at=40)
+    assert [row["cause"] for row in story.promises.rows()] == ["", "job 0, without a limit, ended"]
