@@ -151,7 +151,7 @@ class SimGridPlatform(Fields):
         """
         hosts = [host for host in self.hosts if host.computes]
         if not hosts:
-            raise InputError("must have a host that runs jobs", source=self.name)
+            raise InputError("must have a host that runs jobs, with a speed above 0", source=self.name)
         places: dict[str, list[SimGridHost]] = {}
         for host in hosts:
             places.setdefault(host.zone, []).append(host)
@@ -179,7 +179,7 @@ class SimGridPlatform(Fields):
         """
         hosts = [host for host in self.hosts if host.computes]
         if not hosts:
-            raise InputError("must have a host that runs jobs", source=self.name)
+            raise InputError("must have a host that runs jobs, with a speed above 0", source=self.name)
         speeds = dict.fromkeys(host.speed for host in hosts)
         kinds = {speed: f"{speed:.15g} flop/s" for speed in speeds}
         processors = [
@@ -673,11 +673,13 @@ class _Reader:
         policy = self.one_of(element, "sharing_policy", "SPLITDUPLEX", _POLICIES)
         options = {"bw": ("bandwidth", "B/s"), "lat": ("latency", "s"), "limiter_link": ("limiter", "B/s")}
         options |= {"loopback_bw": ("loopback", "B/s"), "loopback_lat": ("loopback_latency", "s")}
+        # A fatpipe is shared, as SimGrid 3.32 makes all links of such clusters.
+        sharing = "splitduplex" if _POLICIES[policy] == "splitduplex" else "shared"
         words = [f"{_TOPOLOGIES[element.attrib['topology']]}:{element.get('topo_parameters', '')}"]
         words += [
             f"{name}={self.quantity(element, key, unit)}" for key, (name, unit) in options.items() if element.get(key)
         ]
-        found = self.made(element, read_topology, text=" ".join([*words, f"sharing={_POLICIES[policy]}"]))
+        found = self.made(element, read_topology, text=" ".join([*words, f"sharing={sharing}"]))
         assert isinstance(found, Interconnect)
         count = len(found.hosts)
         if count != len(hosts):

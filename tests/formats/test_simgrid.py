@@ -239,6 +239,40 @@ def test_hosts_have_cores_speeds_disks_and_properties() -> None:
         _ = found.spec
 
 
+def test_hosts_of_speed_0_do_not_compute(tmp_path: Path) -> None:
+    """As the hosts of ElastiSim for its scheduler and its file system."""
+    found = platform(
+        '<host id="batch" speed="0"/>',
+        A,
+        '<host id="pfs" speed="0f, 1Gf"/>',
+        '<host id="c" speed="2Gf, 0" pstate="1"/>',
+        B,
+        '<link id="l" bandwidth="1GBps"/>',
+        '<route src="a" dst="pfs"><link_ctn id="l"/></route>',
+    )
+    assert [host.name for host in found.hosts if host.computes] == ["a", "b"]
+    assert isinstance(found.spec, ClusterSpec)
+    assert found.spec.partitions[0].node_names == ("a", "b")
+    assert [each.name for each in found.machine.processors] == ["a", "b"]
+    assert list(found.topology.between("a", "pfs")) == ["l"]
+    path = tmp_path / "off.xml"
+    path.write_text(f'<platform version="4.1"><cluster id="c" {CLUSTER.replace("1Gf", "0")}/></platform>')
+    with pytest.raises(InputError, match="off: must have a host that runs jobs, with a speed above 0"):
+        load_platform(path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"), [("TORUS", "4"), ("FAT_TREE", "1;4;1;1"), ("DRAGONFLY", "1,1;1,1;4,1;1")]
+)
+def test_links_of_topologies_are_shared_where_they_should_be_fatpipes(kind: str, parameters: str) -> None:
+    """SimGrid 3.32 takes 2 s, with links of both directions in one: it does not read FATPIPE there."""
+    form = f'{CLUSTER} topology="{kind}" topo_parameters="{parameters}" sharing_policy="FATPIPE"'
+    network = Network(Environment(), topology=platform(f'<cluster id="c" {form}/>').topology)
+    transfers = [network.transfer(1e9, source="n0", destination="n1", lag=0) for _ in range(2)]
+    network.env.run()
+    assert [each.end for each in transfers] == [2.0, 2.0]
+
+
 def test_hosts_of_one_zone_are_nodes_of_a_cluster(tmp_path: Path) -> None:
     text = (
         '<platform version="4.1"><zone id="w" routing="Full">'

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from math import fsum, inf
 from typing import NamedTuple
 
@@ -16,8 +16,11 @@ class Talker(NamedTuple):
     uses: Uses
 
 
-def fair_bottleneck(capacities: Mapping[str, float], jobs: Sequence[Uses]) -> list[float]:
-    """Return the progress per second of jobs by the rule of SimGrid's parallel tasks, link by link and job by job."""
+def fair_bottleneck(capacities: Mapping[str, float], jobs: Sequence[Uses], pipes: Collection[str] = ()) -> list[float]:
+    """Return the progress per second of jobs by the rule of SimGrid's parallel tasks, link by link and job by job.
+
+    Of the jobs over one of the ``pipes``, SimGrid's fatpipes, only the smallest step is counted in a round.
+    """
     rates, steps = [0.0] * len(jobs), [0.0] * len(jobs)
     users = {name: [i for i, uses in enumerate(jobs) if uses.get(name)] for name in capacities}
     room = {name: capacities[name] for name in capacities if users[name]}
@@ -27,12 +30,13 @@ def fair_bottleneck(capacities: Mapping[str, float], jobs: Sequence[Uses]) -> li
         share = {}
         for name in room:
             count = len(rising.intersection(users[name]))
-            share[name] = room[name] / count if count else inf
+            share[name] = room[name] / (1 if name in pipes else count) if count else inf
         for i in rising:
             steps[i] = min(share[name] / amount for name, amount in jobs[i].items() if amount)
             rates[i] += steps[i]
         for name in room:
-            room[name] -= fsum(jobs[i][name] * steps[i] for i in users[name])  # also of those that are done
+            taken = [jobs[i][name] * steps[i] for i in users[name]]  # also of those that are done
+            room[name] -= min(taken) if name in pipes else fsum(taken)
         spent = [name for name in room if room[name] <= 1e-12 * capacities[name]]
         rising -= {i for name in spent for i in users[name]}
     return rates

@@ -38,6 +38,7 @@ class ChangingLinks(Fluid):
         self._on_link: tuple[Callable[..., object], ...] = ()
         self._listeners: list[Callable[[Link], object]] = []
         self._resting: list[tuple[Route, Callable[[], object], str]] = []  # who waits until a route is up
+        self.restless = False  # whether links change by themselves, by a profile or a model
         self._turning: tuple[Callable[[Link], object], ...] = ()  # what tells links with a memory of their loads
         super().__init__(env, model.bandwidth_factor)
         for link in links.values():
@@ -45,6 +46,9 @@ class ChangingLinks(Fluid):
 
     def _follow(self, link: Link) -> None:
         """Give a link its alarm if it changes by itself, and hear of its load if its model does."""
+        if link.like.profile:
+            link.clock = self.env
+        self.restless = self.restless or bool(link.like.profile) or type(link) is not Link
         if link.like.profile or link.varies or link.turning:
             link.alarm = Alarm(self.env, lambda: self._follow_profile(link))
         if link.turning and not self._turning:
@@ -201,25 +205,25 @@ class ChangingLinks(Fluid):
         """
         found = self._link(link)
         found.stopped = True
-        self._change(found, found.bandwidth, True)
+        self._change(found, found.followed, True)
 
     def restore(self, link: str | Link) -> None:
         """Bring a link back up, unless it has failed by chance."""
         found = self._link(link)
         found.stopped = False
-        self._change(found, found.bandwidth, found.failures > 0)
+        self._change(found, found.followed, found.failures > 0)
 
     def count_failed(self, link: str | Link, more: int) -> None:
         """Count the failures by chance that take a link down: 1 begins, or -1 is repaired."""
         found = self._link(link)
         found.failures += more
-        self._change(found, found.bandwidth, found.stopped or found.failures > 0)
+        self._change(found, found.followed, found.stopped or found.failures > 0)
 
     def _change(self, link: Link, bandwidth: float, down: bool) -> None:
-        if bandwidth == link.bandwidth and down == link.down:
+        if bandwidth == link.followed and down == link.down:
             return
-        reweigh = bandwidth > 0 and bandwidth != link.bandwidth and self.model.weight_s
-        link.bandwidth = bandwidth
+        reweigh = bandwidth > 0 and bandwidth != link.followed and self.model.weight_s
+        link.followed = bandwidth
         link.down = down
         link.fit()
         self._capacity_changed(link, link.spec.sharing == "shared")
@@ -332,9 +336,9 @@ class ModelledLinks(ChangingLinks):
         """Count the transfers over a link whose capacity depends on them."""
         if link.counts:
             link.transfers += more
-            before = link.capacity
+            before = link.bound
             link.fit()
-            if link.capacity != before:
+            if link.bound != before:
                 self._capacity_changed(link, link.spec.sharing == "shared")
 
     def _fewer(self, bundle: Bundle, count: int) -> None:
@@ -367,14 +371,14 @@ class ModelledLinks(ChangingLinks):
             return
         now = self.env._now
         link.turn_at = at = link.turns(now, link.load)
-        before = link.capacity
+        before = link.bound
         link.fit()
         number = link.turned[1] + 1 if link.turned[0] == now else 1
-        if link.capacity != before:  # told again once the rates are solved
+        if link.bound != before:  # told again once the rates are solved
             link.turned = now, number
             if number > _TURNS:
                 message = f"carries must come to rest at an instant, but changes with each turn: {before:g}, then"
-                raise InputError(f"{message} {link.capacity:g} bytes/s, at {now:g} s", place=f"link {link.name}")
+                raise InputError(f"{message} {link.bound:g} bytes/s, at {now:g} s", place=f"link {link.name}")
             self._capacity_changed(link, link.spec.sharing == "shared")
         elif at == now:  # by rounding: the change is an instant away, or an excess of load over nothing left is none
             link.turn_at = nextafter(now, inf) if number <= _ROUNDED else inf

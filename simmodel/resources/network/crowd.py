@@ -103,7 +103,7 @@ class Crowd:
         if place == len(self._capacity):
             self._capacity = np.concatenate((self._capacity, np.full(place, inf)))
             self._load = np.concatenate((self._load, np.zeros(place)))
-        self._capacity[place] = channel.capacity
+        self._capacity[place] = channel.bound
         self._load[place] = channel.load
         return place
 
@@ -131,7 +131,7 @@ class Crowd:
         self.moved = self.moved[:0]
         for channel in channels:
             if channel.place:
-                self._capacity[channel.place] = channel.capacity
+                self._capacity[channel.place] = channel.bound
                 self._load[channel.place] = channel.load
         for group in groups:
             row = group.row
@@ -150,7 +150,7 @@ class Crowd:
             self.ceiling[group.row] = group.ceiling
         for channel in seeds:
             if channel.place:
-                self._capacity[channel.place] = channel.capacity
+                self._capacity[channel.place] = channel.bound
         weight = self._factor[: len(self.groups)] * self.demand[: len(self.groups), None]
         for channel in seeds:
             if channel.place:
@@ -175,7 +175,7 @@ class Crowd:
         """Return the level from which a changed channel limits its users; infinity: no more than before."""
         entries = np.flatnonzero(self._chan[: len(self.groups)].ravel() == channel.place)
         part, level = weight.ravel()[entries], self.level[entries // weight.shape[1]]
-        capacity = channel.capacity
+        capacity = channel.bound
         if not len(part) or (part * level).sum() <= capacity * (1 + 1e-12):
             return inf
         # Water-filling of this channel alone: users below the mean level leave the rest of their share to the others.
@@ -213,7 +213,7 @@ class Crowd:
             told[self._channels[place - 1]] = None
         for channel in told:
             channel.load = load = float(loads[channel.place])
-            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+            channel.saturated = load >= channel.bound * (1 - 1e-9)
         self._load[:count] = loads
         return list(told)
 

@@ -32,8 +32,8 @@ class Channel:
 
     Attributes
     ----------
-    load, saturated, users
-        the amount used; whether that is all; the groups that use it, each with its factor
+    bound, load, saturated, users
+        the amount that users share, and that used; whether that is all; the groups that use it, each with its factor
     place
         its number in a crowd; 0: none
     filling, room, rising, rising_weight, first_weight, has_others
@@ -45,7 +45,7 @@ class Channel:
     """
 
     __slots__ = (
-        "capacity",
+        "bound",
         "filling",
         "first_weight",
         "has_others",
@@ -61,7 +61,7 @@ class Channel:
 
     def __init__(self, name: str, capacity: float) -> None:
         self.name = name
-        self.capacity = capacity
+        self.bound = capacity
         self.load = 0.0
         self.saturated = False
         self.users: list[tuple[Group, float]] = []
@@ -70,6 +70,15 @@ class Channel:
         self.room = self.rising_weight = self.first_weight = 0.0
         self.rising = 0
         self.has_others = False
+
+    @property
+    def capacity(self) -> float:
+        """The most that the rates over it add up to."""
+        return self.bound
+
+    @capacity.setter
+    def capacity(self, value: float) -> None:
+        self.bound = value
 
     def __repr__(self) -> str:
         return f"<Channel {self.name} of {self.capacity}, {self.load} used>"
@@ -248,8 +257,8 @@ class Bundle(Group):
         """Compute the ceiling from the current cap and pipes."""
         most = self.cap
         for pipe in self.pipes:
-            if pipe.capacity < most:
-                most = pipe.capacity
+            if pipe.bound < most:
+                most = pipe.bound
         self.ceiling = most / (self.unit * self.scale)
 
     def advance(self, now: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import inf
 from typing import TYPE_CHECKING, ClassVar, Protocol
@@ -14,6 +15,8 @@ from simmodel.resources.network.flow import Bundle, Channel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+    from simmodel.environment import Environment
 
 __all__ = ["Link", "Moving", "Route", "make_link", "profile_at"]
 
@@ -34,9 +37,10 @@ class Moving(Protocol):
 class Link(Channel, Model):
     """A live link, and the base class of models of links.
 
-    ``bandwidth`` is in bytes/s and ``latency`` in s; ``capacity`` is shared by transfers (:meth:`carries`), and 0 while
-    the link is down; ``load`` is the sum of the rates over it (maintained for shared links, and for fatpipes if an
-    observer listens); ``transfers`` the number of those that move over it, if ``carries`` depends on it.
+    ``bandwidth`` is in bytes/s now, also by a profile, and ``latency`` in s; ``capacity`` is shared by transfers
+    (:meth:`carries`), and 0 while the link is down; ``load`` is the sum of the rates over it (maintained for shared
+    links, and for fatpipes if an observer listens); ``transfers`` the number of those that move over it, if ``carries``
+    depends on it.
 
     A model derives from it and overrides one or more of :meth:`carries`, :meth:`limit` (with :meth:`until`, if limits
     change with time), :meth:`delay` and :meth:`expected`; they are questions and change nothing. Its memory of
@@ -47,8 +51,8 @@ class Link(Channel, Model):
     """
 
     __slots__ = (
-        *("_describe", "_own", "alarm", "bandwidth", "down", "failures", "latency", "like", "options", "routes"),
-        *("set_at", "stopped", "transfers", "turn_at", "turned", "used_by", "withheld"),
+        *("_describe", "_own", "alarm", "clock", "down", "failures", "followed", "latency", "like", "options"),
+        *("routes", "set_at", "stopped", "transfers", "turn_at", "turned", "used_by", "withheld"),
     )
 
     counts: ClassVar[bool] = False
@@ -74,7 +78,8 @@ class Link(Channel, Model):
         self.options = spec.options
         if spec.options or self.takes is not None:
             self.options = read_options(type(self), spec.options, f"options of link {self.name}")
-        self.bandwidth = spec.bandwidth
+        self.followed = spec.bandwidth  # the bandwidth that transfers share: of the last change, or of the last use
+        self.clock: Environment | None = None  # of a link with a profile
         self.latency = spec.latency
         self.down = False
         self.stopped = False  # whether a script has taken it down
@@ -136,32 +141,42 @@ class Link(Channel, Model):
     # ------------------------------------------------------------------ its state
 
     @property
+    def bandwidth(self) -> float:
+        """Its bandwidth now, in bytes/s, by its profile or as set; 0 while the profile takes it down."""
+        if self.clock is not None:
+            last, value, _ = profile_at(self.like, self.clock._now)
+            if last > self.set_at:
+                return value
+        return self.followed
+
+    @property
     def up(self) -> bool:
         """Whether it is up, also by its profile."""
         return not self.down and self.bandwidth > 0
 
+    @property  # type: ignore[misc]
+    def capacity(self) -> float:
+        """The bytes/s that transfers share now: what it carries, less what is withheld; 0 while it is down."""
+        return self.bound if self.used_by or self.clock is None else self._carried()
+
     def fit(self) -> None:
-        """Compute the capacity."""
-        self.capacity = capacity = self.carries(self.transfers or 1) if self.up else 0.0
-        if self.up and not 0 < capacity < inf:
+        """Let transfers share the capacity of now."""
+        self.bound = self._carried()
+
+    def _carried(self) -> float:
+        if not self.up:
+            return 0.0
+        capacity = self.carries(self.transfers or 1)
+        if not 0 < capacity < inf:
             raise InputError(f"carries must return a finite number > 0, got {capacity!r}", place=f"link {self.name}")
-        if self.withheld:
-            self.capacity = max(0.0, capacity - self.withheld)
+        return max(0.0, capacity - self.withheld)
 
     @property
     def altered(self) -> bool:
         """Whether it differs from its spec because a script has changed it."""
         spec = self.spec
-        changed = (self.bandwidth, self.latency, self.stopped) != (spec.bandwidth, spec.latency, False)
-        return self.set_at > -inf or self.withheld > 0 or (changed and not spec.profile)
-
-    def bandwidth_at(self, now: float) -> float:
-        """Return the bandwidth at an instant (s) that is not past, by its profile or as set, while it is up."""
-        if self.spec.profile:
-            last, value, _ = profile_at(self.spec, now)
-            if last > self.set_at:
-                return value or self.spec.bandwidth  # 0 in a profile means down
-        return self.bandwidth or self.spec.bandwidth
+        changed = self.stopped or self.latency != spec.latency or (self.followed != spec.bandwidth and not spec.profile)
+        return self.set_at > -inf or self.withheld > 0 or changed
 
 
 def make_link(spec: LinkSpec) -> Link:
@@ -250,12 +265,13 @@ class Route:
     def weigh(self) -> None:
         """Compute the weight from the current latencies and bandwidths of the links."""
         # A bandwidth of 0 in a profile means down, and gives no weight.
-        bandwidths = [link.bandwidth or link.like.bandwidth for link in self.links]
+        bandwidths = [link.followed or link.like.bandwidth for link in self.links]
         self.scale = self.model.weight(self.latency, bandwidths)
 
-    def bandwidth(self, now: float) -> float:
-        """Return the least bandwidth of its links now, in bytes/s, whether up or down; infinity without links."""
-        return min([link.bandwidth_at(now) for link in self.links], default=inf)
+    @property
+    def bandwidth(self) -> float:
+        """The least bandwidth of its links now, in bytes/s, whether up or down; infinity without links."""
+        return min([link.bandwidth or link.like.bandwidth for link in self.links], default=inf)
 
     def dead(self) -> Link | None:
         """Return the first of its links that is down, if any."""
@@ -286,8 +302,8 @@ def profile_at(spec: LinkSpec, now: float) -> tuple[float, float, float]:
         begin = period * spec.repeat
         after = (period + 1) * spec.repeat + spec.profile[0][0]
         last, value = (period - 1) * spec.repeat + spec.profile[-1][0], spec.profile[-1][1]
-    for at, bandwidth in spec.profile:
-        if begin + at > now:
-            return last, value, begin + at
-        last, value = begin + at, bandwidth
-    return last, value, after
+    points = spec.profile
+    passed = bisect_right(points, now, key=lambda point: begin + point[0])
+    if passed:
+        last, value = begin + points[passed - 1][0], points[passed - 1][1]
+    return last, value, begin + points[passed][0] if passed < len(points) else after

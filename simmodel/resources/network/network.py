@@ -238,6 +238,8 @@ class Network(ModelledLinks):
             transfer.wait = at = self.env._now + wait
             self._numbers = number = self._numbers + 1
             transfer.wait_entry = entry = (at, number, transfer)
+            if transfer.fails:
+                self._watch(transfer.way.changing)
             lags = self._lags
             heappush(lags, entry)
             if lags[0] is entry:
@@ -253,11 +255,6 @@ class Network(ModelledLinks):
         if not transfer.kept or not route.links:
             transfer.finish()
             return
-        if transfer.fails:
-            for link in route.changing:
-                self._look_up_profile(link)
-            if transfer.end is not None:
-                return
         bundle = route.plain
         if bundle is None or transfer.rate_cap < inf or transfer.weight != 1.0:
             bundle = self._bundle(transfer)
@@ -273,6 +270,8 @@ class Network(ModelledLinks):
                 transfer.wait_entry = None
                 transfer.wait = 0.0
                 self._move(transfer)
+                if transfer.fails:
+                    self._unwatch(transfer.way.changing)
         self._set_lag_alarm()
         self._settle_soon()
 
@@ -289,6 +288,8 @@ class Network(ModelledLinks):
             transfer.wait_entry = None
             transfer.wait -= self.env._now
             self._set_lag_alarm()
+            if transfer.fails:
+                self._unwatch(transfer.way.changing)
         super().take_out(flow)
 
     def _why_stuck(self, flow: Flow) -> str:
@@ -330,7 +331,8 @@ class Network(ModelledLinks):
     def idle(self, source: Hashable, destination: Hashable) -> tuple[float, float]:
         """Return the wait (s) and the rate (bytes/s) of a transfer on otherwise idle links; 0 bytes/s if one is down.
 
-        Raises :class:`InputError` if there is no route. Both hold until a link changes.
+        Raises :class:`InputError` if there is no route. Both hold until a link changes; if the network is ``restless``,
+        for this instant alone.
 
         >>> network = Network(Environment(), [LinkSpec(name="wan", bandwidth=100.0, latency=2, between=("a", "b"))])
         >>> network.idle("b", "a")

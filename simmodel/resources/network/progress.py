@@ -8,7 +8,7 @@ ed., section 6.5.2) of progress in seconds of the time alone.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, nan
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
@@ -109,7 +109,7 @@ class Fluids:
         capacity
             of all links (bytes/s)
         apart
-            which of them each job has for itself; default: none
+            which of them are not shared; default: none
         rate
             that of a job which is solved already, with all the others
         """
@@ -335,7 +335,7 @@ class LinkUsage:
     """The bytes over each link of a topology that messages between hosts cause.
 
     A link has a number from its first use on; ``capacity`` has the bytes/s of each that was used, ``apart`` tells which
-    a job has for itself whoever else uses it (``fatpipe``).
+    limit each message alone (``fatpipe``).
 
     Parameters
     ----------
@@ -370,6 +370,8 @@ class LinkUsage:
     def of(self, sources: Numbers, destinations: Numbers, amounts: Floats) -> tuple[Numbers, Floats]:
         """Return the numbers of the links that messages use, in order, and the bytes over each.
 
+        The messages of a job share a link; a ``fatpipe`` limits each of them alone, so that the largest one counts.
+
         Parameters
         ----------
         sources, destinations
@@ -378,17 +380,27 @@ class LinkUsage:
             the bytes of each
         """
         total: Floats = np.zeros(0)
-        for first in range(0, len(sources), CHUNK):
-            part = slice(first, first + CHUNK)
-            numbers = self._measure.crossed(sources[part], destinations[part])
-            passed = numbers >= 0
-            sizes = np.broadcast_to(amounts[part], numbers.shape)[passed]
-            more: Floats = np.bincount(numbers[passed], sizes, minlength=len(total)).astype(np.float64, copy=False)
+        for passed, sizes in self._crossed(sources, destinations, amounts):
+            more: Floats = np.bincount(passed, sizes, minlength=len(total)).astype(np.float64, copy=False)
             more[: len(total)] += total
             total = more
         links = np.flatnonzero(total)
         self._look_up(links)
+        alone = links[self.apart[links]]
+        if len(alone):
+            largest = np.zeros(len(total))
+            for passed, sizes in self._crossed(sources, destinations, amounts):
+                np.maximum.at(largest, passed, sizes)
+            total[alone] = largest[alone]
         return links, total[links]
+
+    def _crossed(self, sources: Numbers, destinations: Numbers, amounts: Floats) -> Iterator[tuple[Numbers, Floats]]:
+        """Yield the links that messages cross, one after the other, and the bytes of each message over each."""
+        for first in range(0, len(sources), CHUNK):
+            part = slice(first, first + CHUNK)
+            numbers = self._measure.crossed(sources[part], destinations[part])
+            passed = numbers >= 0
+            yield numbers[passed], np.broadcast_to(amounts[part], numbers.shape)[passed]
 
     def longest(self, sources: Numbers, destinations: Numbers) -> float:
         """Return the longest latency (s) of the routes of messages.

@@ -27,7 +27,7 @@ def level_of_change(channel: Channel) -> float | None:
 
     ``None``: it did not limit them before and does not now. Users are assumed to need at most their old levels.
     """
-    capacity = channel.capacity
+    capacity = channel.bound
     users = channel.users
     total = 0.0
     for user, factor in users:
@@ -79,7 +79,7 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
     heap = []
     number = 0
     for channel in touched:
-        room = channel.capacity
+        room = channel.bound
         weight = 0.0
         count = 0
         for user, factor in channel.users:
@@ -149,7 +149,7 @@ def _fill_one(group: Group) -> list[tuple[Channel, float]]:
     top: Channel | None = None
     demand = group.demand
     for channel, factor in group.uses:
-        room = channel.capacity
+        room = channel.bound
         users = channel.users
         if len(users) > 1:
             for user, part in users:
@@ -303,7 +303,7 @@ class Sharing:
         for channel, factor in group.uses:
             if channel.users:
                 return False
-            own = channel.capacity / (factor * demand)
+            own = channel.bound / (factor * demand)
             if own < level:
                 level = own
         if self.crowd is not None:
@@ -313,7 +313,7 @@ class Sharing:
         for channel, entry in group.entries:
             channel.users.append(entry)
             channel.load = load = entry[1] * demand * level
-            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+            channel.saturated = load >= channel.bound * (1 - 1e-9)
         return True
 
     def leave_alone(self, group: Group) -> bool:
@@ -328,7 +328,7 @@ class Sharing:
         for channel, _ in group.uses:
             channel.users.clear()
             channel.load = 0.0
-            channel.saturated = not channel.capacity
+            channel.saturated = not channel.bound
         group.level = 0.0
         return True
 
@@ -414,7 +414,7 @@ class Sharing:
             for user, factor in channel.users:
                 load += factor * user.demand * user.level
             channel.load = load
-            channel.saturated = load >= channel.capacity * (1 - 1e-9)
+            channel.saturated = load >= channel.bound * (1 - 1e-9)
         groups += [group for group in self._changed if group.filling != mark]
         if self.crowd is not None:
             self.crowd.take(groups, touched)

@@ -150,7 +150,7 @@ class Host(Fluid):
         7.0
         """
         self.speed = self._read_speed(speed)
-        self.channel.capacity = self.speed * self.cores
+        self.channel.bound = self.speed * self.cores
         self._capacity_changed(self.channel, True)
         for bundle in self._bundles.values():
             bundle.cap = self.speed

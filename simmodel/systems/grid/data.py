@@ -55,6 +55,7 @@ class Ways:
         # To each site, by source; None: not looked up yet.
         self._joined: dict[Site, list[bool | None]] = {}  # whether there is a route
         self._idle: dict[Site, list[tuple[float, float] | None]] = {}  # wait (s) and rate (bytes/s)
+        self._asked = -inf  # the instant of the last question about idle links
         network.on_link_change(lambda _link: self._idle.clear())
 
     def sources(self, numbers: Sequence[int], site: Site) -> list[Site]:
@@ -78,6 +79,9 @@ class Ways:
 
     def seconds(self, size: float, sources: Sequence[Site], site: Site) -> list[float]:
         """Return how long bytes take from each source to a site on idle links, infinity if one is down."""
+        if self._network.restless and self._asked != self._network.env._now:
+            self._asked = self._network.env._now
+            self._idle.clear()
         row = self._idle.get(site)
         if row is None:
             row = self._idle[site] = [None] * len(self._sites)

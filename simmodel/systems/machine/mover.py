@@ -200,7 +200,7 @@ class DataMover:
 
     def _weigh(self, way: Route) -> None:
         """Set the latency (s) and the seconds per byte of a route to those of its links now."""
-        latency, slow = way.latency, 1.0 / way.bandwidth(self.env._now)
+        latency, slow = way.latency, 1.0 / way.bandwidth
         for i, j in self._pairs[way]:
             if way.modelled:
                 latency, rate = self.network.idle(self._names[i], self._names[j])

@@ -307,7 +307,7 @@ def test_a_link_may_ask_for_failures_and_a_transfer_may_wait_all_the_same():
 
 
 def test_transfers_fail_when_the_profile_of_a_link_says_down():
-    """The profile is down from 4 to 6 and from 14 to 16: while moving, at the end of the latency, at the start."""
+    """The profile is down from 4 to 6 and from 14 to 16: while moving, in the latency, at the start."""
     env = Environment()
     network = Network(env, [link("a", 100, 2, profile=[(4, 0), (6, 100)], repeat=10, when_down="fail")])
     moving = network.transfer(1000, route=["a"])
@@ -315,12 +315,12 @@ def test_transfers_fail_when_the_profile_of_a_link_says_down():
     env.run(until=4.5)
     at_start = network.transfer(10, route=["a"])
     env.run(until=12.5)
-    after_latency = network.transfer(10, route=["a"])
+    in_latency = network.transfer(10, route=["a"])
     env.run()
     assert outcome(moving) == ("failed", 4, 180)
     assert outcome(short) == ("done", 2.4, 20)
     assert outcome(at_start) == ("failed", 4.5, 0)
-    assert outcome(after_latency) == ("failed", 14.5, 0)
+    assert outcome(in_latency) == ("failed", 14, 0)
 
 
 def test_what_happens_when_a_link_is_down_must_be_known():
@@ -328,3 +328,76 @@ def test_what_happens_when_a_link_is_down_must_be_known():
         link("a", when_down="stop")
     with pytest.raises(InputError, match="when_down of a transfer: must be 'wait' or 'fail', got 'stop'"):
         Network(Environment(), [link("a")]).transfer(1, route=["a"], when_down="stop")
+
+
+# ---------------------------------------------------------------------- links that nothing uses
+
+
+def live(network, name="l"):
+    found = network.links[name]
+    return found.bandwidth, found.capacity, found.up, network.seconds(1e6, "a", "b"), network.idle("a", "b")
+
+
+def test_a_link_that_nothing_uses_follows_its_profile():
+    """As one that a transfer uses all the time; a transfer begun at any instant takes what was said."""
+    env = Environment()
+    profile = {"profile": [(1, 2e6), (5, 0), (6, 5e5)], "repeat": 10}
+    network = Network(env, [link("l", 1e6, between=("a", "b"), **profile)])
+    used = Network(env, [link("l", 1e6, between=("a", "b"), **profile)])
+    used.transfer(1e12, source="a", destination="b")
+    expected = {0: 1e6, 0.5: 1e6, 1: 2e6, 3: 2e6, 5.5: 0, 6: 5e5, 10.5: 5e5, 11: 2e6, 15: 0, 26.5: 5e5}
+    for at, bandwidth in expected.items():
+        if at:
+            env.run(until=at)
+        seconds = 1e6 / bandwidth if bandwidth else float("inf")
+        assert live(network) == (bandwidth, bandwidth, bandwidth > 0, seconds, (0.0, bandwidth)), at
+        if at not in (1, 6, 11, 15):  # where transfers follow at the end of the instant
+            assert live(used) == live(network)
+        assert f"{bandwidth:g} B/s" in repr(network.links["l"])
+    network.set_bandwidth("l", 3e6)
+    assert live(network)[0] == 3e6
+    env.run(until=30)
+    assert live(network)[0] == 3e6  # until the next point
+    env.run(until=31.5)
+    assert live(network)[0] == 2e6
+    network.fail("l")
+    assert live(network)[:3] == (2e6, 0.0, False)
+    env.run(until=36.5)
+    network.restore("l")
+    assert live(network)[:3] == (5e5, 5e5, True)
+    env.run(until=network.transfer(1e6, source="a", destination="b"))
+    assert env.now == 38.5
+
+
+def test_capacities_of_links_that_nothing_uses_follow_what_is_withheld():
+    env = Environment()
+    network = Network(env, [link("l", 100, profile=[(5, 200)])])
+    network.withhold("l", 30)
+    assert network.links["l"].capacity == 70
+    env.run(until=6)
+    assert network.links["l"].capacity == 170
+
+
+def test_transfers_in_their_latency_fail_with_the_state_of_a_link():
+    """At the instant at which it goes down, also if it is up again when the latency is over, as in SimGrid."""
+    env = Environment()
+    state = {"profile": [(4, 0), (4.5, 100)], "when_down": "fail"}
+    network = Network(env, [link("a", 100, 2, **state), link("b", 100, 2)])
+    fails = network.transfer(1000, route=["a", "b"])
+    waits = network.transfer(100, route=["a"], when_down="wait")
+    env.run(until=1)
+    cancelled = network.transfer(1000, route=["a"])
+    env.run(until=2)
+    cancelled.cancel()
+    paused = network.transfer(1000, route=["a"])
+    env.run(until=3)
+    paused.pause()
+    env.run(until=4.75)
+    late = network.transfer(100, route=["a"])
+    paused.resume()
+    env.run()
+    assert [each.status for each in (fails, waits, cancelled, late, paused)] == ["failed", "done", "cancelled"] + 2 * [
+        "done"
+    ]
+    assert (fails.end, waits.end, late.end) == (4, 3, 4.75 + 2 + 2)
+    assert network.links["a"].used_by == 0

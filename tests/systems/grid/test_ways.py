@@ -52,3 +52,24 @@ def test_sites_without_a_route_and_sites_that_are_down_send_nothing() -> None:
     assert data.seconds("empty", grid.sites["a"]) == float("inf")
     grid.bring_up("b")
     assert data.seconds("f", grid.sites["a"]) == pytest.approx(11)
+
+
+def test_the_nearest_replica_follows_profiles_of_links_that_nothing_uses() -> None:
+    links = [
+        LinkSpec(name="ab", bandwidth=100, between=("a", "b"), profile=[(10, 20), (20, 0)], repeat=30),
+        LinkSpec(name="ac", bandwidth=50, between=("a", "c")),
+    ]
+    sites = [SiteSpec(name=name, cores=4) for name in "abc"]
+    files = [FileSpec(name="f", size=1000, sites=["b", "c"])]
+    env = Environment()
+    grid = Grid(env, GridSpec(sites=sites, network=NetworkSpec(links=links), files=files))
+    a = grid.sites["a"]
+    found = []
+    for at in (5, 15, 25, 35, 41, 51):  # from 20 on b cannot send, until 40
+        env.run(until=at)
+        found.append(
+            (nearest(grid), grid.data.seconds("f", a), a.seconds_to("f", a), grid.data.way(grid.sites["b"], a))
+        )
+    down = ("c", 20, 20, (1e12, 0.0))
+    slow = ("c", 20, 20, (0.0, 0.05))
+    assert found == [("b", 10, 10, (0.0, 0.01)), slow, down, down, slow, down]
