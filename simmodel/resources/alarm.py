@@ -28,13 +28,13 @@ class Alarm:
     3
     """
 
-    __slots__ = ("_call", "_callbacks", "_env", "_ring", "_rung", "at", "number")
+    __slots__ = ("_callbacks", "_env", "_ring", "_rung", "at", "call", "number")
 
     def __init__(self, env: Environment, call: Callable[[], object]) -> None:
         self.at = inf
         self.number = 0  # in the order of events, while it is set
         self._env = env
-        self._call = call
+        self.call = call
         self._callbacks = (self._fire,)
         self._ring: _Ring | None = None  # planned
         self._rung: _Ring | None = None  # has fired: to be planned again
@@ -66,4 +66,4 @@ class Alarm:
     def _fire(self, _: object) -> None:
         self._rung, self._ring = self._ring, None
         self.at = inf
-        self._call()
+        self.call()

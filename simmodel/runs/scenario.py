@@ -297,6 +297,7 @@ class Scenario(Shown):
 
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)
+        simulation.keep_built()
         simulation.scenario = {
             "kind": self.kind.name,
             "work": system.work,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -11,8 +11,11 @@ from weakref import finalize
 from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_seconds
+from simmodel.runs.ticking import Patience, processes_of, ticking
 
 if TYPE_CHECKING:
+    from simpy.events import Event, Process
+
     from simmodel.environment import Environment
     from simmodel.records.observers import EventRecorder, Progress
     from simmodel.results.streamed import StreamedResult
@@ -34,8 +37,10 @@ def _is_over(system: System[Live]) -> bool:
     return system.env.only_wake_ups and not any(each.view.waiting for each in system.all_below())
 
 
-def _leave_if_over(system: System[Live]) -> None:
-    if system.scheduler.over is not None and _is_over(system):
+def _leave_if_over(system: System[Live], built: Collection[Process]) -> None:
+    if system.scheduler.over is None:
+        return
+    if _is_over(system) or (not system.unfinished and ticking(system.env, built)[0]):
         system.env.leave()
 
 
@@ -85,12 +90,14 @@ class Simulation:
         self.name = name
         self.scenario: dict[str, Any] = {}
         self._check: Callable[[], None] | None = None  # whether to leave, at the end of the instant
+        self._idle: Event | None = None  # which asks for that check
         self._bar: Progress | None = None
         self._wants_bar = progress
         self._stream: RecordStream | None = None
         self._streamed: StreamedResult | None = None
         self._events: EventRecorder | None = None
         self._quiet: finalize[..., Simulation] | None = None  # ends the rest of the collector between questions
+        self._built: frozenset[Process] = frozenset()
         if events:
             self._keep_events()
         for observer in observers:
@@ -103,6 +110,10 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"<Simulation of {self.system!r} at {self.env.now:g} s>"
+
+    def keep_built(self) -> None:
+        """Take the processes that there are so far for those of models and observers: a run ends without them."""
+        self._built = processes_of(self.env)
 
     def _keep_events(self) -> None:
         if self.system.work != "jobs":
@@ -159,13 +170,15 @@ class Simulation:
     def run(self, until: float | str | None = None) -> Self:
         """Run until an instant (s, or ``"2d"``); default: that of the simulation, else until all work has ended.
 
-        Wake-ups that policies have planned for later do not prolong it; other processes of the environment do. It ends,
-        too, when all that is left is running work without an expected end.
+        Wake-ups that policies have planned for later do not prolong it, nor do processes of custom models, such as a
+        thermal tick; other processes of the environment do. It ends, too, when all that is left is running work without
+        an expected end.
 
         Raises
         ------
         Stalled
-            if work waits that will never start, or for which the policy does nothing but plan wake-ups
+            if work waits that will never start, while nothing goes on but processes of models, or while the policy does
+            nothing but plan wake-ups
         """
         if self._streamed is not None:
             raise InputError(f"has ended: its record is in {self._streamed.path}", place="run")
@@ -197,19 +210,34 @@ class Simulation:
         end = self.until if until is None else in_seconds(until)
         if isinstance(end, str):
             raise InputError(f"must be an instant (s), or a text such as '2d', got {end!r}", place="until")
-        if end is not None or self.system.endless:
-            self.env.run(until=self.system.idle() if end is None else end)
+        if end is not None:
+            self.env.run(until=end)
             return
+        patience = Patience(self.system, self._built) if ticking(self.env, self._built)[0] else None
+        try:
+            self._run_to_end(bool(patience))
+        finally:
+            if patience is not None and patience.call.pending:
+                self.env.withdraw(patience.call)
+
+    def _run_to_end(self, ticks: bool) -> None:
+        """Run until all work has ended; ``ticks``: whether a model goes on for ever."""
         system = self.system
+        if system.endless:
+            self.env.run(until=system.idle())
+            return
         over = partial(_is_over, system)  # nothing in the environment holds the simulation: it ends when it is dropped
         schedulers = [each.scheduler for each in system.all_below()]
         for scheduler in schedulers:
             scheduler.over = over
         if self._check is None:
-            self._check = check = self.env.at_instant_end(partial(_leave_if_over, system), rank=_LAST)
-            idle = self.system.idle()
-            if idle.callbacks is not None:
-                idle.callbacks.append(lambda _: check())
+            self._check = self.env.at_instant_end(partial(_leave_if_over, system, self._built), rank=_LAST)
+        check, idle = self._check, system.idle()
+        if idle is not self._idle and idle.callbacks is not None:
+            idle.callbacks.append(lambda _: check())
+        self._idle = idle
+        if ticks:
+            self._check()
         try:
             self.env.run()
         finally:

@@ -241,7 +241,7 @@ class System(Generic[Live]):
 
     def idle(self) -> Event:
         """Return an event that is triggered once all submitted and arriving work has ended."""
-        if self._idle is None:
+        if self._idle is None or (self._idle.triggered and self._active):
             self._idle = Event(self.env)
             if not self._active:
                 self._idle.succeed()

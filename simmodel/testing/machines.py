@@ -12,6 +12,7 @@ from simmodel.foundation.errors import SnapshotError, Stalled
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
 from simmodel.resources.processors.services import STAMPS
+from simmodel.runs.simulation import Simulation
 from simmodel.snapshots.machine import MachineSnapshot
 from simmodel.systems.machine.system import Machine
 from simmodel.work.task import DataObject, Task
@@ -72,7 +73,7 @@ def _started(spec: MachineSpec, work: Arrivals) -> Machine:
 
 def _run(machine: Machine, name: str) -> None:
     try:
-        machine.env.run()
+        Simulation(machine).run()
     except Stalled as error:
         raise AssertionError(f"{name}: tasks never end: {error}") from None
     left = [str(task.id) for task in machine.present()]

@@ -12,6 +12,7 @@ from simmodel.policies.ordering import FCFS
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.pool import Pool
 from simmodel.runs.scenario import start
+from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import unused
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.snapshots.snapshot import Snapshot
@@ -25,7 +26,6 @@ from simmodel.work.workflow import Workflow
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.protocol import Place
     from simmodel.systems.submissions import GivenWork
     from simmodel.systems.system import System
@@ -272,7 +272,7 @@ def _check_below(kind: Kind, spec: Any, work: GivenWork, rows: Counter[tuple[str
     broker = Broker(env, [system], "round-robin", name="above")
     check_place(broker.places[0])
     submissions.submit_to(broker)
-    env.run()
+    Simulation(broker).run()
     _check_end(system)
     _check_end(broker)
     done = Counter((row[0], row[3] if system.work == "jobs" else "") for row in rows.elements())
