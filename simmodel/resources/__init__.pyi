@@ -1,3 +1,4 @@
+from .alarm import Alarm as Alarm
 from .data.catalogue import Catalogue as Catalogue
 from .data.eviction import Eviction as Eviction, register_eviction as register_eviction
 from .data.memory import MemoryPool as MemoryPool

@@ -359,6 +359,7 @@ def check_storage(model: type[Any], options: Mapping[str, Any]) -> None:
         name="own", capacity=2000, read_bandwidth=20.0, write_bandwidth=10.0, model=model, options=options
     )
     name = model.__name__
+    _check_clock(spec)
     assert _accesses(spec, name) == _accesses(spec, name), (
         f"{name}: the same run gives another result (does it share state between objects?)"
     )
@@ -376,6 +377,28 @@ def check_storage(model: type[Any], options: Mapping[str, Any]) -> None:
     ]
     grid = GridSpec(sites=[SiteSpec(name="a", cores=3, storage=spec)], files=files)
     check_jobs(grid, jobs, "round-robin", name, snapshots=model.snapshots)
+
+
+def _check_clock(spec: StorageSpec) -> None:
+    """Check that accesses have the bandwidth of the present at any time, also if it follows the clock."""
+    env = Environment(seed=1)
+    storage = make_storage(env, spec)
+    storage.add("long", 1000.0)
+    storage.read(1e15, file="long"), storage.write(1e15, file="long")
+    sides = (storage.reading, storage.read_bandwidth), (storage.writing, storage.write_bandwidth)
+    before: list[float] = []
+    for now in CLOCK:
+        env.run(until=now)
+        if ticking(env)[0]:
+            break
+        answers = [bandwidth(max(1, len(channel))) for channel, bandwidth in sides]
+        for (channel, bandwidth), answer, former in zip(sides, answers, before or answers, strict=True):
+            assert answer == former or not len(channel) or isclose(channel.bandwidth, answer, rel_tol=1e-9), (
+                f"{type(storage).__name__}: at {now:g} s {bandwidth.__name__} is {answer:g} bytes/s, but accesses have "
+                f"{channel.bandwidth:g}: it is asked when accesses begin and end only; a model that follows the clock "
+                "sets an Alarm for the next change, which calls ask_again() of the channel"
+            )
+        before = answers
 
 
 def _accesses(spec: StorageSpec, name: str) -> list[float]:

@@ -123,6 +123,14 @@ class Processor(TaskPlace, Model):
         """Return the expected run time (s) of a task alone by its amounts; ``None``: that of its other fields."""
         return None
 
+    def kept_state(self) -> Any:
+        """Return what a snapshot keeps of it beside its queue; ``None``: nothing."""
+        return self.own_state()
+
+    def restore_kept(self, values: Any) -> None:
+        """Take back the values of :meth:`kept_state`; not called for ``None``."""
+        self.restore_own(values)
+
     @classmethod
     def refuses(cls, spec: ProcessorSpec) -> str | None:
         """Return why it does not support a spec, or ``None``."""

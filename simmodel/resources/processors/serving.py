@@ -16,6 +16,7 @@ from simpy.events import NORMAL, Event, Process
 from simmodel.environment import Call
 from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ProcessorSpec
+from simmodel.resources.models import Model
 from simmodel.resources.processors.processor import Phase, Processor
 from simmodel.resources.processors.taskplace import QueueState, RunningTask
 from simmodel.work.taskset import LiveTask
@@ -218,6 +219,41 @@ class _Together(ManyCores):
         super().end()
         self._set_alarm(inf, lambda: None)
 
+    def work_state(self) -> Any:
+        """Return how far its tasks are, as plain values; ``None``: none executes."""
+        raise NotImplementedError
+
+    def restore_work(self, values: Any) -> None:
+        """Take back the values of :meth:`work_state`."""
+        raise NotImplementedError
+
+    def kept_state(self) -> Any:
+        """Return how far its tasks are, and beside it the memory of a model that has one: for snapshots."""
+        work = self.work_state()
+        return {"work": work, "own": self.own_state()} if _remembers(self) else work
+
+    def restore_kept(self, values: Any) -> None:
+        """Take back the values of :meth:`kept_state`."""
+        if not _remembers(self):
+            self.restore_work(values)
+        elif values.keys() != {"work", "own"}:  # of a former version, whose models kept all of it
+            self.restore_own(values)
+        else:
+            if values["work"] is not None:
+                self.restore_work(values["work"])
+            if values["own"] is not None:
+                self.restore_own(values["own"])
+
+    def restore_own(self, values: Any) -> None:
+        """Take back the values of :meth:`own_state`; of a snapshot of a former version, how far its tasks are."""
+        if values is not None:
+            self.restore_work(values)
+
+
+def _remembers(place: Processor) -> bool:
+    """Whether a model has a memory of its own."""
+    return type(place).own_state is not Model.own_state
+
 
 class SharedProcessor(_Together):
     """A processor whose tasks share it: each goes at a rate that depends on which others run.
@@ -246,12 +282,15 @@ class SharedProcessor(_Together):
     def rates(self, running: Sequence[LiveTask]) -> Sequence[float]:
         """Return the rate of each running task, 1 if it goes as fast as alone; default: equal shares of one processor.
 
+        It is asked at each start and each end, also when the last task has ended: a model with a memory learns so from
+        when on it is idle.
+
         Parameters
         ----------
         running
             the tasks that execute, in the order in which they began
         """
-        return [1.0 / len(running)] * len(running)
+        return [1.0 / max(1, len(running))] * len(running)
 
     def until(self, now: float) -> float:
         """Return the instant (s) after ``now`` from which rates may differ; default: infinity, they do not.
@@ -313,7 +352,12 @@ class SharedProcessor(_Together):
     def _plan(self) -> None:
         """Ask for the rates, and set the alarm to the first end."""
         running = tuple(self._left)
-        rates = [float(rate) for rate in self.rates(running)] if running else []
+        try:
+            rates = [float(rate) for rate in self.rates(running)]
+        except (ArithmeticError, LookupError, ValueError):
+            if running:
+                raise
+            rates = []  # such as 1 / len(running)
         if len(rates) != len(running) or not all(0 <= rate < inf for rate in rates):
             message = f"must return {len(running)} finite numbers >= 0, one for each task, got {rates}"
             raise InputError(message, place=f"{self.name}: {type(self).__name__}.rates")
@@ -345,7 +389,7 @@ class SharedProcessor(_Together):
             self._leave(task)
         self._plan()
 
-    def own_state(self) -> Any:
+    def work_state(self) -> Any:
         """Return the expected seconds left of each executing task, at the instant of the last change.
 
         If rates follow the clock, at this instant: those of the last change may hold no more.
@@ -357,7 +401,7 @@ class SharedProcessor(_Together):
             return {"since": self.env._now, "left": left}
         return {"since": self._settled, "left": [[task, left] for task, left in self._left.items()]}
 
-    def restore_own(self, values: Any) -> None:
+    def restore_work(self, values: Any) -> None:
         """Take back the seconds left of each executing task."""
         self._settled = values["since"]
         self._left = dict(values["left"])
@@ -438,14 +482,14 @@ class BatchedProcessor(_Together):
         if self._batch or self._joining:
             self._next()
 
-    def own_state(self) -> Any:
+    def work_state(self) -> Any:
         """Return the batch, those who join it, and the end of the current step."""
         if not self._batch and not self._joining:
             return None
         batch = [[task, done] for task, done in self._batch.items()]
         return {"batch": batch, "joining": list(self._joining), "until": self._until_step}
 
-    def restore_own(self, values: Any) -> None:
+    def restore_work(self, values: Any) -> None:
         """Take back the batch."""
         self._batch = dict(values["batch"])
         self._joining = list(values["joining"])

@@ -221,7 +221,7 @@ def _place(place: Processor, number: dict[LiveTask, int], of: dict[LiveData, int
         _family(state.loaded, number),
         _family(state.last_family, number),
         tuple(RunningTaskState(number[run.work], run.started, run.expected_end) for run in state.running),
-        referring(place.own_state(), number, of),
+        referring(place.kept_state(), number, of),
     )
 
 
@@ -475,7 +475,7 @@ class _Restored:
                 )
             )
             if given.own is not None:
-                place.restore_own(referred(given.own, tasks, self.data))
+                place.restore_kept(referred(given.own, tasks, self.data))
 
     def _family(self, given: int | str | None) -> Family:
         return self.tasks[given] if isinstance(given, int) else given
