@@ -206,7 +206,7 @@ class Environment(simpy.Environment):
         self._hooks: dict[str, tuple[Callable[..., object], ...]] = {}
         self._hook_listeners: list[Callable[[], object]] = []
         self._waits: list[Waits] = []
-        self._other: Any = None  # an event to come that is no wake-up of a scheduler
+        self._other: Any = None  # the entry of an event to come that is no wake-up of a scheduler
         self._withdrawn = 0
         self._at_end: list[tuple[float, int, _WakeUp]] = []  # a heap of requested callbacks
         self._leaving = False
@@ -404,18 +404,13 @@ class Environment(simpy.Environment):
         self._skip_withdrawn()
         return self._now if self._at_end else super().peek()
 
-    def planned(self) -> Iterator[Any]:
-        """Iterate over the events before infinity that are no wake-ups of schedulers, in no particular order."""
-        queue: list[Any] = self._queue
-        for at, _, _, event in queue:
-            if at < NEVER and event.callbacks is not None and (type(event) is not Call or event.what is not WAKE_UP):
-                yield event
-
     @property
     def only_wake_ups(self) -> bool:
         """Whether wake-ups of schedulers are the only events left before infinity; O(events) if none is known."""
-        if self._other is None or self._other.callbacks is None:
-            self._other = next(self.planned(), None)
+        if self._other is None or self._other[0] <= self._now or self._other[3].callbacks is None:
+            left: Any = (each for each in self._queue if each[0] < NEVER and each[3].callbacks is not None)
+            others = (each for each in left if type(each[3]) is not Call or each[3].what is not WAKE_UP)
+            self._other = next(others, None)
         return self._other is None
 
     def step(self) -> None:

@@ -224,7 +224,19 @@ class ImpossibleWork(SimmodelError, ValueError):
 
 @_error
 class JobFailed(SimmodelError):
-    """Raised by a job's body when the job fails: it is recorded as ``failed`` and the simulation continues."""
+    """Raised by a job's body when the job fails: it is recorded as ``failed`` and the simulation continues.
+
+    Any other error that a body raises also fails its job, and is raised where somebody waits for it, or by the run.
+
+    >>> from simmodel import Cluster, Environment, Job
+    >>> env = Environment()
+    >>> def body(env, job, grant):
+    ...     yield env.timeout(5)
+    ...     raise JobFailed("no licence")
+    >>> job = Cluster(env, 4).submit(Job(body=body)); env.run()
+    >>> job.state, job.error
+    ('failed', JobFailed(message='no licence'))
+    """
 
 
 @_error

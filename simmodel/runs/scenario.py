@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeGuard, over
 
 import attrs
 import numpy as np
+from simpy.events import Event
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.foundation.display import Cells, Fields, Shown, short
@@ -297,7 +298,8 @@ class Scenario(Shown):
 
             described = {"platform": to_dict(spec)}
         simulation = Simulation(system, until=self.until, **options)
-        simulation.keep_built()
+        if any(isinstance(event, Event) for *_, event in system.env._queue):
+            simulation.keep_built()
         simulation.scenario = {
             "kind": self.kind.name,
             "work": system.work,

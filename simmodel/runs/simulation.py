@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
+
+from simpy.events import Event
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.errors import InputError
@@ -14,7 +16,7 @@ from simmodel.foundation.units import in_seconds
 from simmodel.runs.ticking import Patience, processes_of, ticking
 
 if TYPE_CHECKING:
-    from simpy.events import Event, Process
+    from simpy.events import Process
 
     from simmodel.environment import Environment
     from simmodel.records.observers import EventRecorder, Progress
@@ -213,36 +215,31 @@ class Simulation:
         if end is not None:
             self.env.run(until=end)
             return
-        patience = Patience(self.system, self._built) if ticking(self.env, self._built)[0] else None
-        try:
-            self._run_to_end(bool(patience))
-        finally:
-            if patience is not None and patience.call.pending:
-                self.env.withdraw(patience.call)
-
-    def _run_to_end(self, ticks: bool) -> None:
-        """Run until all work has ended; ``ticks``: whether a model goes on for ever."""
-        system = self.system
-        if system.endless:
-            self.env.run(until=system.idle())
-            return
-        over = partial(_is_over, system)  # nothing in the environment holds the simulation: it ends when it is dropped
-        schedulers = [each.scheduler for each in system.all_below()]
-        for scheduler in schedulers:
-            scheduler.over = over
-        if self._check is None:
-            self._check = self.env.at_instant_end(partial(_leave_if_over, system, self._built), rank=_LAST)
-        check, idle = self._check, system.idle()
-        if idle is not self._idle and idle.callbacks is not None:
-            idle.callbacks.append(lambda _: check())
-        self._idle = idle
-        if ticks:
-            self._check()
-        try:
-            self.env.run()
-        finally:
+        system, env = self.system, self.env
+        codes = (getattr(event, "call", event) for *_, event in env._queue)
+        foreign = any(isinstance(each, Event) or not each.__module__.startswith("simmodel.") for each in codes)
+        ticks = foreign and ticking(env, self._built)[0]  # a model goes on for ever
+        with Patience(system, self._built) if ticks else nullcontext():
+            if system.endless:
+                env.run(until=system.idle())
+                return
+            over = partial(_is_over, system)  # nothing in the environment holds the simulation: it ends when dropped
+            schedulers = [each.scheduler for each in system.all_below()]
             for scheduler in schedulers:
-                scheduler.over = None
+                scheduler.over = over
+            if self._check is None:
+                self._check = env.at_instant_end(partial(_leave_if_over, system, self._built), rank=_LAST)
+            check, idle = self._check, system.idle()
+            if idle is not self._idle and idle.callbacks is not None:
+                idle.callbacks.append(lambda _: check())
+            self._idle = idle
+            if ticks and not system.unfinished:
+                check()
+            try:
+                env.run()
+            finally:
+                for scheduler in schedulers:
+                    scheduler.over = None
 
     # ------------------------------------------------------------------ decisions from outside
 

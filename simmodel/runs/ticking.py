@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias
 
 from simpy.events import Event, Process
 
-from simmodel.environment import WAKE_UP, Call
+from simmodel.environment import NEVER, WAKE_UP, Call
 from simmodel.foundation.errors import Stalled
 from simmodel.resources.alarm import Alarm
 from simmodel.resources.models import Model
 from simmodel.resources.pools.pool import Pool
 from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Policy
-from simmodel.systems.system import System
+from simmodel.systems.system import Live, System
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
@@ -24,11 +24,13 @@ __all__ = ["Patience", "processes_of", "ticking"]
 _PATIENCE = 100_000
 """Events of models alone after which work that waits is said to wait for ever."""
 _OWNERS = (Pool, System, Policy, Observer)
+_Resumed: TypeAlias = "Process | Callable[..., object]"
 
 
 def processes_of(env: Environment) -> frozenset[Process]:
-    """Return the processes that planned events resume."""
-    return frozenset(each for event in env.planned() for each in _resumed(event) if isinstance(each, Process))
+    """Return the processes of code of users that planned events resume."""
+    resumed = (each for event in _planned(env) for each in _resumed(event))
+    return frozenset(each for each in resumed if isinstance(each, Process) and _by_user(each))
 
 
 def ticking(env: Environment, built: Collection[Process] = ()) -> tuple[list[str], bool]:
@@ -39,7 +41,7 @@ def ticking(env: Environment, built: Collection[Process] = ()) -> tuple[list[str
     """
     names: dict[str, None] = {}
     others = False
-    for event in env.planned():
+    for event in _planned(env):
         resumed = list(_resumed(event))  # of no one: nothing will happen
         if all(each in built or _by_model(each) for each in resumed):
             names |= dict.fromkeys(_name(each) for each in resumed)
@@ -48,9 +50,17 @@ def ticking(env: Environment, built: Collection[Process] = ()) -> tuple[list[str
     return list(names), others
 
 
-def _resumed(event: Any) -> Iterator[Any]:
+def _planned(env: Environment) -> Iterator[Event | Call]:
+    """Iterate over the events before infinity that are no wake-ups of schedulers, in no particular order."""
+    queue: list[Any] = env._queue
+    for at, _, _, event in queue:
+        if at < NEVER and event.callbacks is not None and (type(event) is not Call or event.what is not WAKE_UP):
+            yield event
+
+
+def _resumed(event: Event | Call) -> Iterator[_Resumed]:
     """Yield the processes that an event resumes, at once or by a condition, and the functions that it calls."""
-    if type(event) is Call:
+    if isinstance(event, Call):
         yield event.call
         return
     for callback in event.callbacks:
@@ -61,32 +71,36 @@ def _resumed(event: Any) -> Iterator[Any]:
             yield owner.call if isinstance(owner, Alarm) else owner if isinstance(owner, Process) else callback
 
 
-def _name(thing: Any) -> str:
+def _name(thing: _Resumed) -> str:
     code: Any = thing._generator if isinstance(thing, Process) else thing
-    return f"{'process' if code is not thing else 'call'} {getattr(code, '__qualname__', code)}"
+    return f"{'call' if code is thing else 'process'} {getattr(code, '__qualname__', code)}"
 
 
-def _by_model(thing: Any) -> bool:
+def _by_model(thing: _Resumed) -> bool:
+    if not _by_user(thing):
+        return False
     if isinstance(thing, Process):
-        frame = getattr(thing._generator, "gi_frame", None)
-        if frame is None:
-            return False
-        module, values = frame.f_globals.get("__name__"), frame.f_locals
+        values = getattr(getattr(thing._generator, "gi_frame", None), "f_locals", {})
     else:
-        module = getattr(thing, "__module__", None)
         cells = getattr(thing, "__closure__", None) or ()
         values = {"self": getattr(thing, "__self__", None)} | dict(enumerate(cell.cell_contents for cell in cells))
-    if not _users(module):
-        return False
     models = (each for each in values.values() if isinstance(each, Model) and _users(type(each).__module__))
     return isinstance(values.get("self"), _OWNERS) or next(models, None) is not None
 
 
-def _users(module: Any) -> bool:
-    return str(module).partition(".")[0] != "simmodel"
+def _by_user(thing: _Resumed) -> bool:
+    """Whether a process or a function is of code outside the package; a process without code left is not."""
+    if not isinstance(thing, Process):
+        return _users(str(getattr(thing, "__module__", None)))
+    frame = getattr(thing._generator, "gi_frame", None)
+    return frame is not None and _users(str(frame.f_globals.get("__name__")))
 
 
-class Patience:
+def _users(module: str) -> bool:
+    return module.partition(".")[0] != "simmodel"
+
+
+class Patience(Generic[Live]):
     """Looks now and then, ever more rarely, whether work waits for ever while nothing but models goes on.
 
     Parameters
@@ -97,13 +111,21 @@ class Patience:
         processes of models, as for :func:`ticking`
     """
 
-    def __init__(self, system: System[Any], built: Collection[Process]) -> None:
+    def __init__(self, system: System[Live], built: Collection[Process]) -> None:
         self._system = system
         self._built = built
         self._found: tuple[int, int] | None = None
         self._since = 0  # the number of an event
         self._step = 1.0
         self.call = self._next()
+
+    def __enter__(self) -> None:
+        """Look from now on."""
+
+    def __exit__(self, *_: object) -> None:
+        """Look no more."""
+        if self.call.pending:
+            self._system.env.withdraw(self.call)
 
     def _next(self) -> Call:
         env = self._system.env
@@ -121,5 +143,6 @@ class Patience:
                 message = f"work still waits at {system.env.now:g} s, and nothing goes on but {', '.join(names)}:"
                 raise Stalled(message, waits)
             system.env.leave()  # what runs has no end
-        self._step *= 2
-        self.call = self._next()
+        if names or others:  # else the end of events tells who waits
+            self._step *= 2
+            self.call = self._next()

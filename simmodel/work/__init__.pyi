@@ -2,6 +2,7 @@ from .checkpoint import Checkpoint as Checkpoint, daly_interval as daly_interval
 from .chunks import ChunkedWorkload as ChunkedWorkload
 from .elastic import Amdahl as Amdahl, Elastic as Elastic, MeasuredSpeedup as MeasuredSpeedup
 from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
+from .live import JobFailed as JobFailed
 from .node_chunks import Chunk as Chunk
 from .table import Table as Table
 from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task

@@ -248,7 +248,8 @@ class Job(Fields):
         how it saves its progress: a :class:`~simmodel.work.checkpoint.Checkpoint`; a requeued job continues from there
     body
         a generator function ``body(env, job, grant)`` that executes the job: the job ends when the body ends;
-        ``grant.grow(n)`` and ``grant.shrink(n)`` change its number of processors
+        ``grant.grow(n)`` and ``grant.shrink(n)`` change its number of processors. What it returns is the value of the
+        job; an error that it raises fails the job (a :class:`~simmodel.work.JobFailed` does nothing else)
     workflow, machine, workflow_policy
         instead of a body: a :class:`~simmodel.work.workflow.Workflow` that runs inside the nodes of the job, the
         :class:`~simmodel.platform.machine.MachineSpec` of these nodes, and the policy there; the job ends with its last

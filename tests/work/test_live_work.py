@@ -220,3 +220,38 @@ def test_work_of_another_environment_is_refused_with_others():
     other = Environment()
     with pytest.raises(ValueError, match="different environments"):
         other.timeout(1) | job
+
+
+@ENDS
+def test_callbacks_get_the_job(end):
+    env = Environment()
+    job = Cluster(env, 4).submit(Job(run=end))
+    env.run(until=5)
+    seen: list[Any] = []
+    if job.callbacks is not None:
+        job.callbacks.append(lambda event: seen.append((event, event.state, event.value, event.callbacks)))
+    env.run()
+    assert seen == ([] if end == 3 else [(job, "completed", job, None)])
+    assert job.callbacks is None
+    if job.event is not None:
+        with pytest.raises(RuntimeError, match=r"<job .*> has already been triggered"):
+            job.event.succeed(job)
+
+
+def test_a_script_acts_before_the_ends_of_an_instant_and_after_each_of_them():
+    env = Environment()
+    cluster = Cluster(env, 4)
+    first, second, third = (cluster.submit(Job(run=10)) for _ in range(3))
+
+    def at_ten() -> Generator[Any, Any, None]:
+        yield env.timeout(10)
+        cluster.cancel(first)
+
+    def after_the_second() -> Generator[Any, Any, None]:
+        yield second
+        cluster.cancel(third)
+
+    env.process(at_ten())
+    env.process(after_the_second())
+    env.run()
+    assert [job.state for job in (first, second, third)] == ["cancelled", "completed", "cancelled"]

@@ -6,6 +6,7 @@ from bisect import insort
 from collections.abc import Callable
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, Self
+from warnings import warn
 
 import attrs
 from simpy.events import URGENT, Event
@@ -409,7 +410,8 @@ class Claim(Waiter, Holder):
     """An all-or-nothing request for capacity of a pool: an event whose value is the grant, and a context manager.
 
     Once granted, it grows and shrinks. Leaving the block releases everything, also on an interrupt; a claim not yet
-    granted is withdrawn.
+    granted is withdrawn. When it is preempted or lost, ``process`` is interrupted: that which made it, unless another
+    one has been set. If that has ended, the claim is released with a ``RuntimeWarning``.
     """
 
     def __init__(self, pool: ClaimedPool, job: LiveJob, priority: float, preempt: bool) -> None:
@@ -491,12 +493,22 @@ class Claim(Waiter, Holder):
             self.pool.claims.serve()
 
     def interrupt(self, cause: Lost | Preempted) -> None:
-        """Interrupt the process; one that brought this about itself, as by a shrink, at its next ``yield``."""
+        """Interrupt the process; one that brought this about itself, as by a shrink, at its next ``yield``.
+
+        If there is none any more, a ``RuntimeWarning`` says that nobody was told.
+        """
         process, env = self.process, self.pool.env
         if process is None or not process.is_alive:
-            return
-        if env.active_process is process:
-            env.call_at(env.now, lambda: self.interrupt(cause), URGENT)
+            what = "preempted" if isinstance(cause, Preempted) else "lost"
+            who = "it was made outside any process" if process is None else f"its process {process.name} has ended"
+            warn(
+                f"{self.title} was {what} at {env.now:g} s and released, but no process was interrupted: {who}; if "
+                "another process works with the grant, set claim.process to it",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        elif env.active_process is process:
+            env.call_at(env.now, lambda: process.interrupt(cause) if process.is_alive else None, URGENT)
         else:
             process.interrupt(cause)
 

@@ -16,7 +16,6 @@ from simpy.events import NORMAL, Event, Process
 from simmodel.environment import Call
 from simmodel.foundation.errors import InputError
 from simmodel.platform.machine import ProcessorSpec
-from simmodel.resources.models import Model
 from simmodel.resources.processors.processor import Phase, Processor
 from simmodel.resources.processors.taskplace import QueueState, RunningTask
 from simmodel.work.taskset import LiveTask
@@ -219,40 +218,25 @@ class _Together(ManyCores):
         super().end()
         self._set_alarm(inf, lambda: None)
 
-    def work_state(self) -> Any:
-        """Return how far its tasks are, as plain values; ``None``: none executes."""
-        raise NotImplementedError
-
-    def restore_work(self, values: Any) -> None:
-        """Take back the values of :meth:`work_state`."""
-        raise NotImplementedError
+    @property
+    def _ready(self) -> type[Processor]:
+        """The ready class that it derives from, which knows how far its tasks are."""
+        return next(each for each in type(self).__mro__ if issubclass(each, _Together) and each.__module__ == __name__)
 
     def kept_state(self) -> Any:
         """Return how far its tasks are, and beside it the memory of a model that has one: for snapshots."""
-        work = self.work_state()
-        return {"work": work, "own": self.own_state()} if _remembers(self) else work
+        work = self._ready.own_state(self)
+        return work if type(self).own_state is self._ready.own_state else {"work": work, "own": self.own_state()}
 
     def restore_kept(self, values: Any) -> None:
-        """Take back the values of :meth:`kept_state`."""
-        if not _remembers(self):
-            self.restore_work(values)
-        elif values.keys() != {"work", "own"}:  # of a former version, whose models kept all of it
+        """Take back the values of :meth:`kept_state`; of a former version, a model kept all of them itself."""
+        if type(self).own_state is self._ready.own_state or values.keys() != {"work", "own"}:
             self.restore_own(values)
-        else:
-            if values["work"] is not None:
-                self.restore_work(values["work"])
-            if values["own"] is not None:
-                self.restore_own(values["own"])
-
-    def restore_own(self, values: Any) -> None:
-        """Take back the values of :meth:`own_state`; of a snapshot of a former version, how far its tasks are."""
-        if values is not None:
-            self.restore_work(values)
-
-
-def _remembers(place: Processor) -> bool:
-    """Whether a model has a memory of its own."""
-    return type(place).own_state is not Model.own_state
+            return
+        if values["work"] is not None:
+            self._ready.restore_own(self, values["work"])
+        if values["own"] is not None:
+            self.restore_own(values["own"])
 
 
 class SharedProcessor(_Together):
@@ -389,7 +373,7 @@ class SharedProcessor(_Together):
             self._leave(task)
         self._plan()
 
-    def work_state(self) -> Any:
+    def own_state(self) -> Any:
         """Return the expected seconds left of each executing task, at the instant of the last change.
 
         If rates follow the clock, at this instant: those of the last change may hold no more.
@@ -401,7 +385,7 @@ class SharedProcessor(_Together):
             return {"since": self.env._now, "left": left}
         return {"since": self._settled, "left": [[task, left] for task, left in self._left.items()]}
 
-    def restore_work(self, values: Any) -> None:
+    def restore_own(self, values: Any) -> None:
         """Take back the seconds left of each executing task."""
         self._settled = values["since"]
         self._left = dict(values["left"])
@@ -482,14 +466,14 @@ class BatchedProcessor(_Together):
         if self._batch or self._joining:
             self._next()
 
-    def work_state(self) -> Any:
+    def own_state(self) -> Any:
         """Return the batch, those who join it, and the end of the current step."""
         if not self._batch and not self._joining:
             return None
         batch = [[task, done] for task, done in self._batch.items()]
         return {"batch": batch, "joining": list(self._joining), "until": self._until_step}
 
-    def restore_work(self, values: Any) -> None:
+    def restore_own(self, values: Any) -> None:
         """Take back the batch."""
         self._batch = dict(values["batch"])
         self._joining = list(values["joining"])

@@ -658,6 +658,8 @@ class BrokerCore(System[BrokeredJob]):
         if job.below is not None:
             if isinstance(job.below, LiveJob):
                 self._below.pop(job.below, None)
+            if job.below.event is not None:
+                job.answer_as(job.below.event)
             if job.event is not None:
                 job.event.succeed(job)
         family = job.family

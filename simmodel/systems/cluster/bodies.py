@@ -65,8 +65,7 @@ class Bodies:
             body = run_inside(env, job, spec) if spec.body is None else spec.body(env, job, holder.live)
             run.process = process = Process(env, body)
         except Exception as error:
-            _name_job(error, run)
-            raise
+            run.process = process = Process(env, _raising(error))
         if core.overrun == "stop" and spec.requested is not None:
             at = env.now + spec.requested
             self._limits[run] = env.call_at(at, lambda: self.stop(run, "timeout"), core.end_priority)
@@ -113,20 +112,22 @@ class Bodies:
             call = calls.pop(run, None)
             if call is not None and call.pending:
                 self._env.withdraw(call)
-        if event._ok:
+        error = None if event._ok else event._value
+        if isinstance(error, BaseException) and not isinstance(error, Exception):
+            return  # such as KeyboardInterrupt: the environment raises it
+        event._defused = True
+        cause = error.cause if isinstance(error, Interrupt) else None
+        if error is None:
             status = run.stopping or told_end(run.job)[0]
-        elif run.stopping is not None and isinstance(event._value, (Interrupt, JobFailed)):
-            event._defused = True
+        elif run.stopping is not None and isinstance(error, (Interrupt, JobFailed)):
             status = run.stopping
-        elif isinstance(event._value, JobFailed):
-            event._defused = True
-            status = "failed"
-        elif isinstance(event._value, Interrupt) and isinstance(event._value.cause, (Lost, Preempted)):
-            event._defused = True  # it does not go on without one of its claims
-            status = "preempted" if isinstance(event._value.cause, Preempted) else self._core.lost
+        elif isinstance(cause, (Lost, Preempted)):  # it does not go on without one of its claims
+            status = "preempted" if isinstance(cause, Preempted) else self._core.lost
         else:
-            _name_job(event._value, run)  # an error in the user's code, which the environment raises
-            return
+            status = "failed"
+            if not isinstance(error, JobFailed):
+                error.add_note(f"in the body of job {run.job.id}")
+        run.job.answer(event._value if event._ok else None, error if status == "failed" else None)
         self._finish(run, status)
 
 
@@ -185,8 +186,10 @@ class BodyHolder(Holder):
         return place.why_not(wanted) or place.limits.why_not(wanted, place.name)
 
 
-def _name_job(error: BaseException, run: Run) -> None:
-    error.add_note(f"in the body of job {run.job.id}")
+def _raising(error: Exception) -> Generator[Event, Any, None]:
+    """Raise an error: for a body that is none."""
+    raise error
+    yield  # type: ignore[unreachable]  # which makes it a generator
 
 
 # ---------------------------------------------------------------------- workflows

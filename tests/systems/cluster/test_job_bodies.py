@@ -11,6 +11,7 @@ from simmodel import simulate
 from simmodel.environment import Environment
 from simmodel.foundation.errors import JobFailed
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
+from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 
@@ -266,3 +267,121 @@ def test_an_error_in_a_body_names_its_job():
         with pytest.raises((KeyError, IndexError)) as caught:
             env.run()
         assert caught.value.__notes__ == ["in the body of job 7"]
+
+
+# ---------------------------------------------------------------------- errors and values
+
+
+def broken(env, job, grant):
+    yield env.timeout(5)
+    raise ValueError("a bug")
+
+
+def solved(env, job, grant):
+    yield env.timeout(3)
+    return 42
+
+
+SYSTEMS = {
+    "cluster": lambda env: Cluster(env, 2),
+    "broker": lambda env: Broker(env, [Cluster(env, 2, name="a"), Cluster(env, 2, name="b")], "round-robin"),
+    "brokers": lambda env: Broker(env, [Broker(env, [Cluster(env, 2)], "round-robin", name="b")], "round-robin"),
+}
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_an_error_in_a_body_fails_its_job_and_reaches_who_waits(system):
+    env = Environment()
+    place = SYSTEMS[system](env)
+    job = place.submit(Job(id="x", body=broken))
+    heard = []
+
+    def user(wait):
+        try:
+            yield wait()
+        except ValueError as error:
+            heard.append((env.now, str(error), job.state))
+
+    for wait in (lambda: job, lambda: job | env.timeout(9), lambda: env.all_of([job])):
+        env.process(user(wait))
+    env.run()
+    assert heard == [(5, "a bug", "failed")] * 3
+    env.process(user(lambda: job))  # also after its end
+    env.run()
+    assert len(heard) == 4
+    assert (job.ok, job.error, job.value, job.defused) == (False, job.value, job.error, True)
+    assert job.error.__notes__ == ["in the body of job x"]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_run_raises_an_error_in_a_body_for_which_nobody_waits_and_goes_on(system):
+    env = Environment()
+    place = SYSTEMS[system](env)
+    jobs = [place.submit(Job(processors=2, body=broken)) for _ in range(3)]
+    seen = []
+    jobs[0].callbacks.append(seen.append)  # which does not take the error
+    for count in (1, 2, 3):
+        with pytest.raises(ValueError, match="a bug"):
+            env.run()
+        assert [job.state for job in jobs].count("failed") >= count  # two clusters fail at one instant
+    env.run()
+    assert seen == [jobs[0]]
+    with pytest.raises(ValueError, match="a bug"):
+        env.run(until=place.submit(Job(body=broken)))
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_a_body_returns_is_the_value_of_its_job(system):
+    env = Environment()
+    place = SYSTEMS[system](env)
+    jobs = [place.submit(Job(body=solved)) for _ in range(2)]
+
+    def user():
+        return (yield jobs[0])
+
+    assert env.run(until=env.process(user())) == 42
+    env.run()
+    assert [job.value for job in jobs] == [42, 42]
+    assert [(job.state, job.ok, job.error) for job in jobs] == [("completed", True, None)] * 2
+
+
+def test_the_answer_of_a_job_is_that_of_its_last_execution():
+    def body(env, job, grant):
+        try:
+            yield env.timeout(10)
+        except simpy.Interrupt:
+            return "interrupted"
+
+    spec = ClusterSpec(
+        partitions=[PartitionSpec(nodes=[NodeSpec(count=1, cores=1)])],
+        on_failure="resubmit",
+        outages=[OutageSpec(at=5, until=7, nodes=[0], kind="failure")],
+    )
+    env = Environment()
+    job = Cluster(env, spec).submit(Job(body=body))
+    env.run()
+    assert (job.attempts, job.state, env.now) == (2, "completed", 17)
+    assert job.value is job
+
+
+def test_a_body_that_is_no_generator_fails_its_job():
+    for body in (lambda env, job, grant: [][0], lambda env, job, grant: 5):
+        env = Environment()
+        cluster = Cluster(env, 1)
+        job, after = cluster.submit(Job(body=body)), cluster.submit(Job(run=1))
+        with pytest.raises((IndexError, ValueError)):
+            env.run()
+        env.run()
+        assert (job.state, after.state) == ("failed", "completed")
+
+
+def test_a_failure_of_the_model_is_heard_by_nobody_but_can_be_had():
+    def fails(env, job, grant):
+        yield env.timeout(5)
+        raise JobFailed("no licence")
+
+    env = Environment()
+    cluster = Cluster(env, 1)
+    job = cluster.submit(Job(body=fails))
+    assert env.run(until=job) is job
+    assert (job.state, job.ok, str(job.error)) == ("failed", True, "no licence")
