@@ -24,6 +24,7 @@ from simmodel.foundation.errors import InputError, Stalled
 
 __all__ = [
     "END",
+    "GIVE_UP",
     "NEVER",
     "SUBMIT",
     "WAKE_UP",
@@ -47,6 +48,8 @@ NEVER = sys.float_info.max
 """An instant (s) at or after which nothing happens: where work without an expected end ends."""
 WAKE_UP = ("wake-up",)
 """``what`` of a planned call that only wakes a scheduler: it does not keep a simulation going whose work has ended."""
+GIVE_UP = ("give up",)
+"""``what`` of a planned call that cancels work, which may be waiting for that alone."""
 _BOUND = ("process", "timeout", "event", "all_of", "any_of", "schedule", "plan")
 
 
@@ -412,6 +415,16 @@ class Environment(simpy.Environment):
             others = (each for each in left if type(each[3]) is not Call or each[3].what is not WAKE_UP)
             self._other = next(others, None)
         return self._other is None
+
+    def only(self, *kinds: tuple[Any, ...]) -> bool:
+        """Whether planned calls of these kinds (their ``what``) are the only events left before infinity; O(events).
+
+        >>> env = Environment(); _ = env.call_at(5, print, what=WAKE_UP)
+        >>> env.only(WAKE_UP, GIVE_UP), env.only(GIVE_UP)
+        (True, False)
+        """
+        left: Any = (each for each in self._queue if each[0] < NEVER and each[3].callbacks is not None)
+        return all(type(each[3]) is Call and each[3].what in kinds for each in left)
 
     def step(self) -> None:
         """Process the next event; raises ``simpy.core.EmptySchedule`` if there are no events."""

@@ -103,6 +103,15 @@ class NoJobs(InputError):
     report: object = None
 
 
+@_error
+class UnknownOption(InputError, TypeError):
+    """A call names an argument that does not exist: also the ``TypeError`` that Python raises for one.
+
+    >>> str(UnknownOption("unknown option 'colour'"))
+    "unknown option 'colour'"
+    """
+
+
 def shown(value: object, width: int = 60) -> str:
     """Return the representation of a value for a message, clipped to a width.
 

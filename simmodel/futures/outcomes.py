@@ -548,15 +548,16 @@ def sample_of(
         known = [planned.get(name, nan) for name, kept in zip(names, inside.tolist(), strict=True) if kept]
         own = own.with_columns(requested=np.where(np.isnan(own["requested"]), known, own["requested"]))
     started = np.isfinite(own["start"])
-    run = np.where(started & np.isfinite(own["end"]), own["end"] - own["start"], own["requested"])
+    wait = np.where(started, work["wait"][inside], (until if until < inf else nan) - since)
+    run = np.where(np.isnan(work["run"][inside]), own["requested"], work["run"][inside])
     counts = (started | (until < inf)) & np.isfinite(since)
     ended = until if until < inf else float(np.nanmax(np.append(work["end"], now)))
     room = result.room(now, ended) if ended > now else 0.0
     measures = measure(
-        since[counts],
-        own["start"][counts],
+        np.zeros(counts.sum()),
+        wait[counts],
         run[counts],
-        until=ended,
+        stopped=np.nan_to_num(work["delay"] - work["wait"])[inside][counts],
         busy=result.used(now, ended) / room if room else nan,
     )
     starts = _starts(result, now, given)

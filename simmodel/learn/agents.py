@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
     from simmodel.foundation.errors import Plain
     from simmodel.scheduling.protocol import Decision, View
+    from simmodel.systems.system import System
+    from simmodel.work.job import LiveJob
 
 __all__ = ["AgentPolicy", "Predict", "agent_policy"]
 
@@ -26,9 +29,13 @@ Predict: TypeAlias = "Callable[[Observation, Mask | None], Action] | Model"
 
 @runtime_checkable
 class Model(Protocol):
-    """A model of Stable-Baselines3 or one like it; with the attributes of spaces, it is refused where these differ."""
+    """A model of Stable-Baselines3 or one like it; with the attributes of spaces, it is refused where these differ.
 
-    def predict(self, observation: Observation, *, action_masks: Mask | None) -> Action | tuple[Action, object]:
+    It is asked for its best action (``deterministic=True``), and with the mask (``action_masks=``), if its method takes
+    these arguments.
+    """
+
+    def predict(self, observation: Observation, /) -> Action | tuple[Action, object]:
         """Return the action, alone or as the first of several values."""
         ...
 
@@ -55,6 +62,8 @@ class AgentPolicy(Policy):
     def __init__(self, predict: Predict, observe: Observe, act: Act[Any], name: str = "agent") -> None:
         self.predict, self.observe, self.act, self.name = predict, observe, act, name
         self.decides = act.decides
+        self._takes = () if callable(predict) else _arguments(predict)
+        self._masked = 0  # actions that the mask excluded
         self._renew(None)
 
     def _renew(self, remembered: Plain) -> None:
@@ -76,11 +85,22 @@ class AgentPolicy(Policy):
             yield from act(view, action)
 
     def action(self, observation: Observation, mask: Mask | None) -> Action:
-        """Return the action of the agent."""
+        """Return the action of the agent; of a model that knows no masks, the first allowed one instead of another."""
         if callable(self.predict):
             return self.predict(observation, mask)
-        found = self.predict.predict(observation, action_masks=mask)
-        return found[0] if isinstance(found, tuple) else found
+        given: dict[str, Any] = {"deterministic": True, "action_masks": mask}
+        answer = self.predict.predict(observation, **{name: given[name] for name in self._takes})
+        found = answer[0] if isinstance(answer, tuple) else answer
+        if mask is None or "action_masks" in self._takes or not self.act.space.contains(found) or mask[found]:
+            return found
+        self._masked += 1
+        return int(mask.argmax())
+
+    def notes(self, system: System[LiveJob], /) -> tuple[str, ...]:
+        """Return a sentence if a model without masks chose actions that are not allowed."""
+        if not self._masked:
+            return ()
+        return (f"agent {self.name}, which knows no masks: {self._masked:,} actions replaced by the first allowed one",)
 
     def forget(self) -> None:
         """Forget which job is next: another policy has decided since."""
@@ -95,14 +115,24 @@ class AgentPolicy(Policy):
         self._renew(values)
 
 
+def _arguments(model: Model) -> tuple[str, ...]:
+    """Return which of the optional arguments the method of a model takes."""
+    known = signature(model.predict).parameters
+    every = any(each.kind is Parameter.VAR_KEYWORD for each in known.values())
+    return tuple(name for name in ("deterministic", "action_masks") if every or name in known)
+
+
 def agent_policy(predict: Predict, env: gymnasium.Env[Observation, Action], name: str = "agent") -> AgentPolicy:
     """Return the policy of an agent, for any function or class that takes a policy.
 
     Parameters
     ----------
     predict
-        a function of an observation and a mask (``None``: none) that returns an action, or a model whose method
-        ``predict(observation, action_masks=mask)`` does, as those of Stable-Baselines3
+        a function of an observation and a mask (``None``: none) that returns an action; or a model with a method
+        ``predict(observation)``, as those of Stable-Baselines3 and sb3-contrib: it gets ``action_masks=mask`` and
+        ``deterministic=True`` if it takes them. A model draws nothing, so that the same seed gives the same run. One
+        that takes no masks may choose an action that is not allowed: then the first allowed one is taken, which the
+        report of the result counts
     env
         the environment that it has learned in, or one with the same arrays and actions
     name

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from gymnasium import spaces
 
+from simmodel.environment import GIVE_UP, WAKE_UP
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.learn.environment import Act, Action, Choice, Columns, Mask, Observe, SchedulingEnv
 from simmodel.learn.episodes import Episodes
@@ -281,7 +282,7 @@ class ChooseNext(Act[JobWindow]):
         whether a job that does not fit stays next until it starts; else the agent is asked again at each event, as
         the policies of :func:`~simmodel.runs.scenario.simulate` are
     wait
-        whether there is one more action, the last one: to choose nothing until the next event
+        whether there is one more action, the last one: to choose nothing until the next event, if one is to come
 
     Raises
     ------
@@ -316,8 +317,15 @@ class ChooseNext(Act[JobWindow]):
         return self.shown.reserved is None and not self._closed and bool(view.waiting)
 
     def mask(self, view: View) -> Mask:
-        """Return which rows have a job."""
-        found: Mask = self._masks[len(self.shown.jobs(view))]
+        """Return which rows have a job; once nothing is to come, jobs that do not fit are excluded, and waiting."""
+        jobs = self.shown.jobs(view)
+        found: Mask = self._masks[len(jobs)]
+        if len(view.places[0].running) or not view.env.only(WAKE_UP, GIVE_UP):
+            return found
+        found = found.copy()
+        found[self.shown.window :] = False
+        fits = [job.place.fits(job) for job in jobs]
+        found[: len(jobs)] &= fits if any(fits) else True
         return found
 
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:
@@ -387,11 +395,12 @@ class ReserveAndFill(ChooseNext):
 
     def mask(self, view: View) -> Mask:
         """Return which rows have a job, or one that may be backfilled."""
+        found = super().mask(view).copy()
         if self.shown.reserved is None:
-            found = super().mask(view).copy()
             found[-1] = False
-            return found
-        return np.append(self.shown.backfillable(view), True)
+        else:
+            found[:-1] = self.shown.backfillable(view)
+        return found
 
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:
         """Start a job, reserve for it, or end the filling."""
@@ -412,6 +421,7 @@ def batch_env(
     wait: bool = False,
     reward: ObjectiveLike = "bounded_slowdown_mean",
     when: When = "end",
+    render_mode: None = None,
     **episodes: Any,
 ) -> SchedulingEnv:
     """Return the environment ``simmodel/Batch-v0``: which of the first waiting jobs is next.
@@ -426,6 +436,13 @@ def batch_env(
         as for :class:`ChooseNext`
     reward, when
         as for :class:`~simmodel.learn.rewards.Reward`
+    render_mode
+        ``None``, as gymnasium passes it: there is nothing to draw
+
+    Raises
+    ------
+    InputError
+        an argument is invalid; an unknown one, and another ``render_mode``, are a ``TypeError``, too
 
     >>> env = batch_env(window=8)
     >>> _, info = env.reset(seed=1)
@@ -434,7 +451,8 @@ def batch_env(
     """
     shown = JobWindow(window)
     act = ChooseNext(shown, backfill, candidates=candidates, hold=hold, wait=wait)
-    return SchedulingEnv(Episodes.of(platform, workload, episodes), shown, act, Reward(reward, when))
+    drawn = Episodes.of(platform, workload, episodes, render_mode)
+    return SchedulingEnv(drawn if backfill == "none" else drawn.blind(), shown, act, Reward(reward, when))
 
 
 def backfill_env(
@@ -444,6 +462,7 @@ def backfill_env(
     window: int = 128,
     reward: ObjectiveLike = "bounded_slowdown_mean",
     when: When = "end",
+    render_mode: None = None,
     **episodes: Any,
 ) -> SchedulingEnv:
     """Return the environment ``simmodel/Backfill-v0``: which job gets a reservation, then which ones fill the gaps.
@@ -451,4 +470,5 @@ def backfill_env(
     Parameters are those of :func:`batch_env`; see :class:`ReserveAndFill`.
     """
     shown = JobWindow(window, reserves=True)
-    return SchedulingEnv(Episodes.of(platform, workload, episodes), shown, ReserveAndFill(shown), Reward(reward, when))
+    drawn = Episodes.of(platform, workload, episodes, render_mode)
+    return SchedulingEnv(drawn, shown, ReserveAndFill(shown), Reward(reward, when))

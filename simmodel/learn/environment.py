@@ -332,7 +332,7 @@ class SchedulingEnv(gymnasium.Env[Observation, Action]):
         info = self._info(float(simulation.env.now - before))
         if not reason:
             return self._last, self.reward.step(), False, False, info
-        reward, info["objective"] = self.reward.last(simulation)
+        reward, info["objective"] = self.reward.last(simulation, stalled=reason not in ("done", "limit"))
         info["reason"] = reason
         return self._last, reward, reason != "limit", reason == "limit", info
 

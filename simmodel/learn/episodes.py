@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from itertools import pairwise
 from math import inf
 from pathlib import Path
@@ -11,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.catalogue.formats import is_workflow
 from simmodel.catalogue.workloads import is_generator
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, UnknownOption
 from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
-from simmodel.runs.scenario import platform_of, start
+from simmodel.runs.scenario import check_option_names, platform_of, start
 from simmodel.scheduling.objectives import ObjectiveLike
 from simmodel.systems.kinds import snapshot_in
 from simmodel.systems.submissions import read_workload
+from simmodel.work.job import Job
+from simmodel.work.prepare import Frame, as_workload
 from simmodel.work.workload import Workload
 
 if TYPE_CHECKING:
@@ -62,7 +66,7 @@ class Episodes:
     Raises
     ------
     InputError
-        the log has fewer jobs in the span than an episode needs
+        the log has fewer jobs in the span than an episode needs; an option is unknown: that is a ``TypeError``, too
 
     >>> draw = Episodes(12, "probe-4", jobs=2)
     >>> draw(np.random.default_rng(0)).run().result().jobs["job"].tolist()
@@ -91,6 +95,9 @@ class Episodes:
         for name in ("policy", "seed"):
             if name in options:
                 raise InputError("must not be given: the agent decides, and reset(seed=) seeds", place=name)
+        self._spec = self._queues[0] if self._queues else platform_of(platform)
+        check_option_names(self._spec, options)
+        self._blind = False
         self._log: Workload | None = None
         if jobs is None and span is None:
             return
@@ -107,9 +114,37 @@ class Episodes:
             )
 
     @classmethod
-    def of(cls, given: GivenPlatform | Episodes, workload: GivenWork | None, options: Mapping[str, Any]) -> Episodes:
-        """Return the episodes of a platform, or those that are given instead of one."""
+    def of(
+        cls, given: GivenPlatform | Episodes, workload: GivenWork | None, options: Mapping[str, Any], drawing: None
+    ) -> Episodes:
+        """Return the episodes of a platform, or those that are given instead of one, of an environment.
+
+        ``drawing``: how gymnasium wants it to be drawn: not at all.
+        """
+        if drawing is not None:
+            raise UnknownOption(f"must be None: there is nothing to draw, got {drawing!r}", place="render_mode")
         return given if isinstance(given, Episodes) else cls(given, workload, **options)
+
+    def blind(self) -> Episodes:
+        """Return these episodes with jobs that request no time planned as if they had no end, unless by ``estimates``.
+
+        Elsewhere policies plan them with their run times, from which an agent beside them would learn the future.
+
+        Raises
+        ------
+        InputError
+            jobs of a warm beginning request no time
+        """
+        if "estimates" in self.options:
+            return self
+        for job in (job for each in self._queues for job in each.unrequested):
+            reason = (
+                f"must request times, but job {job} does not: policies beside the agent would plan with its run time"
+            )
+            raise InputError(reason, place="warm")
+        other = copy(self)
+        other._blind = True
+        return other
 
     def __call__(self, rng: Generator, policy: PolicyLike | None = None) -> Simulation:
         """Return the simulation of an episode, ready to run; ``policy``: to be run by it."""
@@ -127,8 +162,10 @@ class Episodes:
         return log.where(slice(first, first + self.jobs))
 
     def _start(self, seed: int, work: GivenWork | None, policy: PolicyLike | None = None) -> Simulation:
+        if self._blind and policy is None:
+            work = _endless(work, seed)
         if not self._queues:
-            return start(self.platform, work, policy, seed=seed, **self.options)
+            return start(self._spec, work, policy, seed=seed, **self.options)
         snapshot = self._queues[seed % len(self._queues)]
         if work is not None:
             log = read_workload(work, seed=seed)
@@ -178,6 +215,26 @@ class Filter:
     def __call__(self, simulation: Simulation) -> bool:
         """Return whether the objective of an episode, which is run, lies within the bounds."""
         return self.low <= Reward(self.objective).value(simulation.run()) <= self.high
+
+
+def _endless(work: GivenWork | None, seed: int) -> GivenWork | None:
+    """Return work in which the jobs of logs that request no time request one without end; workflows stay."""
+    if isinstance(work, Mapping):
+        return {name: _endless(each, seed) for name, each in work.items()}
+    if isinstance(work, Job):
+        return attrs.evolve(work, requested=inf) if work.requested is None and work.run else work
+    if isinstance(work, (list, tuple)):
+        given: Any = (_endless(each, seed) if isinstance(each, (Job, Workload)) else each for each in work)
+        return type(work)(given)
+    if isinstance(work, (str, Path)):
+        work = work if Path(work).is_file() and is_workflow(Path(work)) else read_workload(work, seed=seed)
+    elif isinstance(work, Frame):
+        work = as_workload(work)
+    if not isinstance(work, Workload):
+        return work
+    requested = np.asarray(work.get("requested", np.nan), dtype=np.float64)
+    unknown = ~(requested > 0) & (work["run"] > 0)
+    return work.replace(requested=np.where(unknown, inf, requested))
 
 
 def _known(log: Workload) -> Workload:

@@ -163,12 +163,13 @@ def route_env(
     *,
     reward: ObjectiveLike = "bounded_slowdown_mean",
     when: When = "end",
+    render_mode: None = None,
     **episodes: Any,
 ) -> SchedulingEnv:
     """Return the environment ``simmodel/Route-v0``: which place of a broker, or site of a grid, takes each job.
 
     Parameters are those of :func:`~simmodel.learn.clusters.batch_env`; see :class:`Sites`.
     """
-    drawn = Episodes.of(platform, workload, episodes)
+    drawn = Episodes.of(platform, workload, episodes, render_mode).blind()
     shown = Sites(len(drawn(np.random.default_rng(0)).system.places))
     return SchedulingEnv(drawn, shown, ChoosePlace(shown), Reward(reward, when))

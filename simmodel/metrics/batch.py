@@ -6,15 +6,16 @@ failed, were cancelled or lost are counted separately.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.statistics import mser
-from simmodel.records.job_record import never_started
+from simmodel.records.job_record import delays, interrupted, needed, never_started, since
 from simmodel.records.steps import Steps
-from simmodel.work.table import distinct, rows_of
+from simmodel.work.table import Table, distinct, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CHECKPOINT_METRICS",
+    "FURTHER_METRICS",
+    "INTERRUPTION_METRICS",
     "JOB_METRICS",
     "MACHINE_METRICS",
     "METRICS",
@@ -30,13 +33,16 @@ __all__ = [
     "Cut",
     "bounded_slowdown",
     "discrimination",
+    "in_window",
     "jain",
     "job_values",
+    "metrics_of",
     "per_processor_slowdown",
     "slowdown",
     "summary",
     "turnaround",
     "unfairness",
+    "values_of",
     "wait",
     "window",
 ]
@@ -47,7 +53,7 @@ TAU = 10.0
 Cut: TypeAlias = float | str | None
 """A cut at an end of a run: seconds, a share such as ``"10%"``, or a rule (``"mser-5"``)."""
 
-METRICS = {
+METRICS: dict[str, tuple[str, str]] = {
     "wait_mean": ("s", "mean wait"),
     "wait_median": ("s", "median wait"),
     "wait_p95": ("s", "95th percentile of the wait"),
@@ -70,7 +76,7 @@ METRICS = {
 }
 """The unit and the label of each metric, in the order in which results list them."""
 
-CHECKPOINT_METRICS = {
+CHECKPOINT_METRICS: dict[str, tuple[str, str]] = {
     "saved_work": ("processor-s", "work saved by checkpoints or done"),
     "lost_work": ("processor-s", "work lost since the last checkpoint"),
     "checkpoint_time": ("processor-s", "time in checkpoints"),
@@ -78,8 +84,22 @@ CHECKPOINT_METRICS = {
 }
 """The further metrics of runs with jobs that write checkpoints: sums over these jobs; other runs have none of them."""
 
-JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS
+INTERRUPTION_METRICS: dict[str, tuple[str, str]] = {
+    "wait_to_start_mean": ("s", "mean wait to the first start"),
+    "slowdown_to_start_mean": ("", "mean slowdown by the first start"),
+    "bounded_slowdown_to_start_mean": ("", "mean bounded slowdown by the first start"),
+}
+"""The further metrics of runs with interrupted jobs: as if these had run without a break from their first start on."""
+
+FURTHER_METRICS: dict[str, dict[str, tuple[str, str]]] = {
+    "checkpoint_time": CHECKPOINT_METRICS,
+    "interruptions": INTERRUPTION_METRICS,
+}
+"""The metrics that only some runs have, by the column of jobs that these runs have."""
+
+JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS | INTERRUPTION_METRICS
 """All metrics of jobs."""
+
 
 MACHINE_METRICS: dict[str, tuple[str, str]] = {
     "makespan": ("time", "makespan"),
@@ -106,7 +126,22 @@ MACHINE_METRICS: dict[str, tuple[str, str]] = {
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
-_VALUES = ("wait", "turnaround", "slowdown", "bounded_slowdown", "per_processor_slowdown")
+def metrics_of(columns: Collection[str]) -> dict[str, tuple[str, str]]:
+    """Return the metrics of runs whose table of jobs has these columns: unit and label of each.
+
+    >>> [*metrics_of(["job", "interruptions"])][-1]
+    'bounded_slowdown_to_start_mean'
+    """
+    found = dict(METRICS)
+    for column, metrics in FURTHER_METRICS.items():
+        found |= metrics if column in columns else {}
+    return found
+
+
+_VALUES = (
+    *("wait", "turnaround", "slowdown", "bounded_slowdown", "per_processor_slowdown"),
+    *("wait_to_start", "slowdown_to_start", "bounded_slowdown_to_start"),
+)
 
 
 def _floats(values: ArrayLike) -> NDArray[np.float64]:
@@ -132,12 +167,13 @@ def turnaround(submit: ArrayLike, end: ArrayLike) -> NDArray[np.float64]:
 
 
 def slowdown(wait: ArrayLike, run: ArrayLike) -> NDArray[np.float64]:
-    """Return turnaround over run time; nan for jobs of zero run time.
+    """Return turnaround over run time, ``(wait + run) / run``; nan for jobs of zero run time.
 
     Parameters
     ----------
     wait, run
-        seconds
+        seconds; for interrupted jobs the run that they needed, and the rest of the turnaround as wait: see
+        :func:`job_values`
 
     >>> slowdown([0, 30, 5], [10, 10, 0])
     array([ 1.,  4., nan])
@@ -189,9 +225,10 @@ def per_processor_slowdown(
 def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.float64]:
     """Return one number per job: wait, turnaround, slowdown, bounded_slowdown, per_processor_slowdown or a column.
 
+    Waits and turnarounds count from the instant at which a job was eligible, if the result has it. Slowdowns are
+    turnarounds over the seconds that jobs needed: their runs without interruptions. ``wait_to_start``,
+    ``slowdown_to_start`` and ``bounded_slowdown_to_start`` are as if jobs ran without a break from their start on.
     ``asked_there``, of brokered jobs: the time asked for, times the slowdown at the cluster where the job ran.
-
-    Waits and turnarounds count from the instant at which a job was eligible, if the result has it.
 
     Raises
     ------
@@ -203,15 +240,25 @@ def job_values(result: JobRecord, value: str, tau: float = TAU) -> NDArray[np.fl
     >>> job_values(result, "turnaround"), job_values(result, "processors")
     (array([10., 30.]), array([4., 2.]))
     """
-    jobs = result.jobs
+    return values_of(result.jobs, value, tau)
+
+
+def values_of(jobs: Table, value: str, tau: float = TAU) -> NDArray[np.float64]:
+    """Return one number per row of a table of jobs, as :func:`job_values`."""
     if value == "turnaround":
-        return turnaround(jobs["eligible"] if "eligible" in jobs else jobs["submit"], jobs["end"])
+        return turnaround(since(jobs), jobs["end"])
+    if value == "wait_to_start":
+        return wait(since(jobs), jobs["start"])
     if value == "slowdown":
-        return slowdown(jobs["wait"], jobs["run"])
+        return slowdown(delays(jobs), needed(jobs))
+    if value == "slowdown_to_start":
+        return slowdown(jobs["start"] - since(jobs), jobs["run"])
     if value == "bounded_slowdown":
-        return bounded_slowdown(jobs["wait"], jobs["run"], tau)
+        return bounded_slowdown(delays(jobs), needed(jobs), tau)
+    if value == "bounded_slowdown_to_start":
+        return bounded_slowdown(jobs["start"] - since(jobs), jobs["run"], tau)
     if value == "per_processor_slowdown":
-        return per_processor_slowdown(jobs["wait"], jobs["run"], jobs["processors"], tau)
+        return per_processor_slowdown(delays(jobs), needed(jobs), jobs["processors"], tau)
     if value == "asked_there" and "asked" in jobs and "slowdown" in jobs:
         return np.asarray(jobs["asked"] * jobs["slowdown"], dtype=np.float64)
     if value not in jobs or jobs[value].dtype.kind not in "fiub":
@@ -295,6 +342,20 @@ def cut_window(
     return low, high
 
 
+def in_window(jobs: Table, low: float, high: float, *, cut: bool = False) -> NDArray[np.bool_]:
+    """Return which jobs belong to an interval (s) of a run: those submitted within it.
+
+    Unless it is ``cut``, also those that start in it: in a run that continues from a snapshot, the jobs that waited
+    there.
+
+    >>> in_window(Table({"submit": [0.0, 0.0, 5.0], "start": [1.0, 6.0, 9.0]}), 4, 9)
+    array([False,  True,  True])
+    """
+    submit = jobs["submit"]
+    inside: NDArray[np.bool_] = (submit >= low) & (submit <= high)
+    return inside if cut else inside | (jobs["start"] >= low)
+
+
 def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
     """Return the metrics of a run by name: counts of jobs, then all of :data:`METRICS` in their units.
 
@@ -309,7 +370,8 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     otherwise than they need.
 
     If jobs write checkpoints, :data:`~simmodel.metrics.batch.CHECKPOINT_METRICS` follow: over all jobs that wrote some
-    in the window, in processor seconds at the speed of their run times.
+    in the window, in processor seconds at the speed of their run times. If jobs were interrupted,
+    :data:`~simmodel.metrics.batch.INTERRUPTION_METRICS` do.
 
     Parameters
     ----------
@@ -330,16 +392,14 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     jobs = result.jobs
     low, high = window(result, warmup, cooldown)
     submit = jobs["submit"]
-    inside = (submit >= low) & (submit <= high)
-    if warmup is None and cooldown is None:
-        inside |= jobs["start"] >= low  # in a run that continues from a snapshot: the jobs that waited there
+    inside = in_window(jobs, low, high, cut=warmup is not None or cooldown is not None)
     counted = result.counted & inside
     found: dict[str, Any] = {
         "jobs": len(jobs),
         "counted": int(counted.sum()),
         "outside_window": int((~inside).sum()),
         "status": result.status.counts(),
-        "interrupted": int((jobs["attempts"] > 1).sum()),
+        "interrupted": int(interrupted(jobs).sum()),
     }
     waits = jobs["wait"][counted]
     bounded = job_values(result, "bounded_slowdown", tau)[counted]
@@ -373,6 +433,9 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     if "checkpoint_time" in jobs:
         for name in CHECKPOINT_METRICS:
             found[name] = float(np.nansum((jobs[name] * jobs["processors"])[inside]))
+    if "interruptions" in jobs:
+        for name in INTERRUPTION_METRICS:
+            found[name] = _mean(job_values(result, name.removesuffix("_mean"), tau)[counted])
     return {**found, **{name: values[name] for name in METRICS}}
 
 
@@ -433,7 +496,7 @@ def discrimination(result: JobRecord, busy: Steps | None = None) -> NDArray[np.f
     array([ 5., -5.])
     """
     jobs = result.jobs
-    submit = jobs["eligible"] if "eligible" in jobs else jobs["submit"]
+    submit = since(jobs)
     entered = np.isfinite(jobs["start"])
     leaves = np.where(np.isnan(jobs["end"]), result.ended, jobs["end"])
     busy = result.busy() if busy is None else busy

@@ -10,14 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import summary
+from simmodel.metrics.batch import in_window, summary
+from simmodel.records.job_record import delays, needed
 from simmodel.scheduling.objectives import (
     MEASURES,
     OBJECTIVES,
@@ -53,7 +54,7 @@ __all__ = [
 
 
 def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: float = 10.0) -> dict[str, float]:
-    """Return measures of the jobs of a result that ended well.
+    """Return measures of the jobs of a result that its metrics count.
 
     Parameters
     ----------
@@ -69,10 +70,11 @@ def measured(result: JobRecord, names: Iterable[str] = tuple(MEASURES), *, tau: 
     {'wait_max': 10.0, 'slowdown_mean': 1.25}
     """
     wanted = tuple(names)
-    jobs = result.jobs.where(result.counted)
+    jobs = result.jobs.where(result.counted & in_window(result.jobs, result.started, result.ended))
     busy = summary(result)["utilisation"] if "utilisation" in wanted else math.nan
-    zero = np.zeros(len(jobs))
-    return measure(zero, jobs["wait"], jobs["run"], names=wanted, busy=busy, tau=tau)
+    wait = jobs["wait"]
+    options: dict[str, Any] = {"names": wanted, "busy": busy, "tau": tau}
+    return measure(np.zeros(len(jobs)), wait, needed(jobs), stopped=delays(jobs) - wait, **options)
 
 
 def final_scores(results: Sequence[JobRecord], of: ObjectiveLike = "schedtwin") -> NDArray[np.float64]:

@@ -14,41 +14,35 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.batch import (
+    CHECKPOINT_METRICS,
+    INTERRUPTION_METRICS,
     METRICS,
     TAU,
     Cut,
-    bounded_slowdown,
     cut_window,
+    in_window,
     jain,
-    per_processor_slowdown,
-    slowdown,
+    values_of,
 )
-from simmodel.records.job_record import ended_well, never_started
-from simmodel.work.table import Words, distinct
+from simmodel.records.job_record import AGAIN, STOPS, ended_well, interrupted, never_started, since as since_of
+from simmodel.work.table import Table, Words, distinct, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.work.table import Table
-
-__all__ = ["COLUMNS", "NotSorted", "Span", "Spool", "Sweep", "summary_in_one_pass"]
+__all__ = ["COLUMNS", "RUN_COLUMNS", "NotSorted", "Span", "Spool", "Sweep", "summary_in_one_pass"]
 
 COLUMNS = (
-    "submit",
-    "eligible",
-    "start",
-    "end",
-    "processors",
-    "status",
-    "run",
-    "wait",
-    "attempts",
-    "user",
-    "outcome",
-    "reason",
+    *("job", "submit", "eligible", "start", "end", "processors", "status", "run", "wait", "attempts", "user", "site"),
+    *("outcome", "reason"),
+    *STOPS,
+    *CHECKPOINT_METRICS,
 )
 """The columns of jobs that the metrics need, as far as there are any."""
-_SECONDS = ("submit", "eligible", "start", "end", "run", "wait")
+RUN_COLUMNS = ("job", "attempt", "start", "end", "processors", "status")
+"""The columns of executions that they need where these do not follow from the jobs."""
+_SECONDS = ("submit", "eligible", "start", "end", "run", "wait", *STOPS[1:], *CHECKPOINT_METRICS)
+_MEANS = ("wait", "turnaround", "slowdown", "bounded_slowdown", "per_processor_slowdown")
 
 
 @attrs.frozen(kw_only=True)
@@ -98,12 +92,13 @@ class _Mean:
 class _Pass:
     """The accumulators of one pass over the jobs."""
 
-    def __init__(self, span: Span, low: float, high: float, cut: bool, tau: float, waits: Spool, slow: Spool) -> None:
+    def __init__(self, sweep: Sweep, low: float, high: float, cut: bool, tau: float, waits: Spool, slow: Spool) -> None:
         self.low, self.high, self._cut, self._tau = low, high, cut, tau
-        self.sweep = Sweep(span.started, span.ended, low, high)
+        self.sweep = sweep
         self._waits, self._slow = waits, slow
-        self.means = {name: _Mean() for name in ("wait", "turnaround", "slowdown", "bounded", "per_processor")}
+        self.means = {name: _Mean() for name in _MEANS}
         self.counts = dict.fromkeys(("jobs", "counted", "outside_window", "interrupted", "ended"), 0)
+        self.sums: dict[str, float] = {}  # of the metrics of checkpoints
         self.status: dict[str, int] = {}
         self.unstarted: Counter[str] = Counter()
         self.first, self.last = math.inf, -math.inf
@@ -118,35 +113,32 @@ class _Pass:
         self.unstarted.update(never_started(jobs))
         for word, count in status.counts().items():
             self.status[word] = self.status.get(word, 0) + count
-        submit, start, end = jobs["submit"], jobs["start"], jobs["end"]
-        inside = (submit >= self.low) & (submit <= self.high)
-        if not self._cut:
-            inside |= start >= self.low
+        submit, end = jobs["submit"], jobs["end"]
+        inside = in_window(jobs, self.low, self.high, cut=self._cut)
         well = ended_well(jobs)
         counted = well & inside
         ended = np.isfinite(end)
         self.counts["jobs"] += len(jobs)
         self.counts["counted"] += int(counted.sum())
         self.counts["outside_window"] += int((~inside).sum())
-        self.counts["interrupted"] += int((jobs["attempts"] > 1).sum())
+        self.counts["interrupted"] += int(interrupted(jobs).sum())
         self.counts["ended"] += int((ended & (end >= self.low) & (end <= self.high) & well).sum())
         if len(jobs):
             self.first = float(np.minimum(self.first, submit.min()))  # nan stays
         self.last = max(self.last, float(end[ended].max(initial=-math.inf)))
+        for name in CHECKPOINT_METRICS if "checkpoint_time" in jobs else ():
+            amount = float(np.nansum((jobs[name] * jobs["processors"])[inside]))
+            self.sums[name] = self.sums.get(name, 0.0) + amount
+        for name in INTERRUPTION_METRICS if "interruptions" in jobs else ():
+            self.means.setdefault(name.removesuffix("_mean"), _Mean())
         self._values(jobs.where(counted))
 
     def _values(self, jobs: Table) -> None:
-        wait, run, processors = jobs["wait"], jobs["run"], jobs["processors"]
-        since = jobs["submit"]
-        if "eligible" in jobs:
-            since = np.where(np.isnan(jobs["eligible"]), since, jobs["eligible"])
-        bounded = bounded_slowdown(wait, run, self._tau)
-        self.means["wait"].add(wait)
-        self.means["turnaround"].add(jobs["end"] - since)
-        self.means["slowdown"].add(slowdown(wait, run))
-        self.means["bounded"].add(bounded)
-        self.means["per_processor"].add(per_processor_slowdown(wait, run, processors, self._tau))
-        self._waits.add(wait)
+        values = {name: values_of(jobs, name, self._tau) for name in self.means}
+        for name, mean in self.means.items():
+            mean.add(values[name])
+        bounded = values["bounded_slowdown"]
+        self._waits.add(values["wait"])
         self._slow.add(bounded)
         if "user" not in jobs:
             self.users = None
@@ -160,9 +152,15 @@ class _Pass:
 
 
 def summary_in_one_pass(
-    parts: Iterable[Table], span: Span, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU
+    parts: Iterable[Table],
+    span: Span,
+    *,
+    runs: Iterable[Table] | None = None,
+    warmup: Cut = None,
+    cooldown: Cut = None,
+    tau: float = TAU,
 ) -> dict[str, Any]:
-    """Return the metrics of jobs that ran once each on a machine of constant size, as :func:`summary` does.
+    """Return the metrics of jobs on a machine of constant size, as :func:`summary` does.
 
     Medians and percentiles are exact; the values wait in temporary files until all are known.
 
@@ -172,6 +170,9 @@ def summary_in_one_pass(
         the table of jobs, part by part, sorted by submit time; of its columns :data:`COLUMNS` are used
     span
         the run
+    runs
+        the executions, part by part, sorted by start; of their columns :data:`RUN_COLUMNS` are used; ``None``: each job
+        that started ran once
     warmup, cooldown, tau
         as of :func:`~simmodel.metrics.batch.summary`; not ``"mser-5"``
 
@@ -187,7 +188,8 @@ def summary_in_one_pass(
         raise InputError(message, place="warmup")
     low, high = cut_window(span, span.first, span.last, warmup, cooldown)
     with Spool() as waits, Spool() as slow:
-        found = _Pass(span, low, high, warmup is not None or cooldown is not None, tau, waits, slow)
+        sweep = Sweep(span.started, span.ended, low, high, runs)
+        found = _Pass(sweep, low, high, warmup is not None or cooldown is not None, tau, waits, slow)
         for part in parts:
             found.add(part)
         found.sweep.finish()
@@ -206,9 +208,9 @@ def _metrics(found: _Pass, span: Span, waits: Spool, slow: Spool) -> dict[str, A
         "wait_max": means["wait"].most,
         "turnaround_mean": means["turnaround"].known,
         "slowdown_mean": means["slowdown"].known,
-        "bounded_slowdown_mean": means["bounded"].known,
+        "bounded_slowdown_mean": means["bounded_slowdown"].known,
         **dict(zip(("bounded_slowdown_median", "bounded_slowdown_p95"), slow.percentiles(50, 95), strict=True)),
-        "per_processor_slowdown_mean": means["per_processor"].known,
+        "per_processor_slowdown_mean": means["per_processor_slowdown"].known,
         "utilisation": busy / capacity if capacity else math.nan,
         "makespan": found.last - found.first if math.isfinite(found.last) else math.nan,
         "throughput": counts["ended"] / length if length > 0 else math.nan,
@@ -221,24 +223,25 @@ def _metrics(found: _Pass, span: Span, waits: Spool, slow: Spool) -> dict[str, A
     }
     total: dict[str, Any] = {name: counts[name] for name in ("jobs", "counted", "outside_window")}
     status = dict(sorted(found.status.items()))
+    further = found.sums | {f"{name}_mean": mean.known for name, mean in means.items() if name not in _MEANS}
     total |= {"status": status, "interrupted": counts["interrupted"]}
     if found.unstarted:
         total["never_started"] = dict(sorted(found.unstarted.items()))
-    return {**total, **{name: values[name] for name in METRICS}}
+    return {**total, **further, **{name: values[name] for name in METRICS}}
 
 
 _QUEUE, _ASKED, _BUSY, _INSIDE = range(4)  # waiting jobs, processors they ask for, busy processors, jobs in the system
-_FIELDS = ("since", "start", "leave", "gone", "processors", "area")
 
 
 class NotSorted(InputError):
-    """Jobs are not sorted by submit time."""
+    """Jobs are not sorted by submit time, or executions by start."""
 
 
 class Sweep:
-    """Goes along time with the jobs of a record, part by part.
+    """Goes along time with the jobs of a record and their executions, part by part.
 
-    A change is known once every job submitted before it has been read. Jobs are kept until their last change.
+    A change is known once every job submitted before it has been read, and every execution that starts before it. Jobs
+    are kept until their last change.
 
     Parameters
     ----------
@@ -246,6 +249,8 @@ class Sweep:
         first and last instant of the run, s
     low, high
         the interval of the integrals, s
+    runs
+        the parts of the table of executions, by start; ``None``: they follow from the jobs
 
     Attributes
     ----------
@@ -257,7 +262,9 @@ class Sweep:
         the processor-seconds done, and those that an equal division would have given to other jobs (twice)
     """
 
-    def __init__(self, started: float, ended: float, low: float, high: float) -> None:
+    def __init__(
+        self, started: float, ended: float, low: float, high: float, runs: Iterable[Table] | None = None
+    ) -> None:
         self._started, self._ended, self._low, self._high = started, ended, low, high
         self._at = started
         self._reached = -math.inf  # all changes before it have been made
@@ -265,46 +272,103 @@ class Sweep:
         self._area = 0.0  # of the share of each job in the system
         self.integrals = np.zeros(4)
         self.deepest = self.done = self.unfair = 0.0
-        self._jobs: dict[str, NDArray[np.float64]] = {name: np.zeros(0) for name in _FIELDS}
+        self._runs = None if runs is None else iter(runs)
+        self._next: Table | None = None  # the executions that have been read, but not come to
+        self._jobs: Table | None = None  # those that have a change to come
+        self._times, self._changes = np.zeros(0), np.zeros((0, 4))  # those to come
 
     def add(self, jobs: Table, status: Words) -> None:
         """Add jobs, none of which was submitted before those of the part before."""
-        submit = jobs["submit"]
-        since = submit
-        if "eligible" in jobs:
-            since = np.where(np.isnan(jobs["eligible"]), submit, jobs["eligible"])
+        since = since_of(jobs)
         start, end = jobs["start"], jobs["end"]
         ran = np.isfinite(start)
         gone = np.where(ran, start, np.where(np.isnan(end), math.inf, end))  # from the queue
         queued = ~status.isin(("rejected",)) & ~(gone < since)
-        leave = np.where(ran, np.where(np.isnan(end), self._ended, end), np.nan)
+        leave = np.where(np.isnan(end), self._ended, end)
         kept = (queued | ran) & np.isfinite(since) & ((since < self._ended) | (since <= self._started))
-        first = submit[kept & queued]
+        first = jobs["submit"][kept & queued]
         if len(first):
             self._advance(float(first.min()))
-        new = {
-            "since": np.where(ran | queued, since, np.nan),
-            "start": start,
-            "leave": leave,
-            "gone": np.where(queued, gone, np.nan),
-            "processors": jobs["processors"].astype(np.float64),
-            "area": np.full(len(since), np.nan),
-        }
-        self._jobs = {name: np.append(self._jobs[name], new[name][kept]) for name in _FIELDS}
+        size, zero = jobs["processors"].astype(np.float64), np.zeros(len(since))
+        held = size * ran * (self._runs is None)
+        self._change(since[kept], queued[kept], (size * queued)[kept], zero[kept], ran[kept])
+        self._change(gone[kept], -1.0 * queued[kept], -(size * queued)[kept], zero[kept], zero[kept])
+        self._change(start[kept], zero[kept], zero[kept], held[kept], zero[kept])
+        self._change(leave[kept], zero[kept], zero[kept], -held[kept], -1.0 * ran[kept])
+        new = Table(
+            {
+                **{name: jobs[name] for name in ("job",) if name in jobs},
+                "since": since,
+                "leave": np.where(ran, leave, gone),
+                "counts": ran,  # in the fairness
+                "processors": size,
+                "received": np.where(ran, leave - start, 0.0) * held,
+                "area": np.full(len(since), np.nan),
+                "again": np.zeros(len(since), dtype=bool),  # whether it waits again
+            }
+        ).where(kept)
+        old = self._jobs
+        self._jobs = new if old is None else Table({name: np.append(old[name], new[name]) for name in new.names})
+
+    def _change(self, at: NDArray[np.float64], *amounts: NDArray[Any]) -> None:
+        """Note changes of the four values at instants (s)."""
+        known = np.isfinite(at)
+        self._times = np.append(self._times, at[known])
+        self._changes = np.append(self._changes, np.stack(amounts, axis=1)[known], axis=0)
+
+    def _executions(self, until: float) -> None:
+        """Take the executions that start before an instant (s)."""
+        while self._runs is not None:
+            if self._next is None or not len(self._next):
+                self._next = next(self._runs, None)
+                if self._next is None:
+                    self._runs = iter(())
+                    return
+            starts = self._next["start"]
+            if len(starts) and starts.min() < self._reached:
+                raise NotSorted("must have executions sorted by start for metrics in one pass: load_result() reads all")
+            now = starts < until
+            self._execute(self._next.where(now & ((starts < self._ended) | (starts <= self._started))))
+            self._next = self._next.where(~now)
+            if len(self._next):
+                return
+
+    def _execute(self, runs: Table) -> None:
+        """Note the changes by executions: the processors that they hold, and waits of their jobs after them."""
+        jobs = self._jobs
+        if jobs is None or not len(runs):
+            return
+        row = rows_of(jobs["job"], runs["job"])
+        order = np.lexsort((runs["attempt"], runs["start"], row))
+        runs, row = runs.where(order), row[order]
+        start, size = runs["start"], runs["processors"].astype(np.float64)
+        end = np.where(np.isnan(runs["end"]), self._ended, runs["end"])
+        zero, asked = np.zeros(len(row)), jobs["processors"][row]
+        back = np.isin(runs["status"], AGAIN)
+        follows = np.append(False, row[1:] == row[:-1])
+        waited = np.where(follows, np.append(False, back[:-1]), jobs["again"][row])
+        self._change(start, -1.0 * waited, -asked * waited, size, zero)
+        self._change(end, back, asked * back, -size, zero)
+        np.add.at(jobs["received"], row, (end - start) * size)
+        jobs["again"][row] = back  # of the last one
 
     def finish(self) -> None:
         """Go to the end of the run."""
         self._advance(math.inf)
-        jobs = self._jobs
-        running = np.isfinite(jobs["start"])
-        self._count_fairness({name: column[running] for name, column in jobs.items()}, self._area)
+        if self._jobs is not None:
+            self._count_fairness(self._jobs, self._area)
 
     def _advance(self, until: float) -> None:
         """Make all changes before an instant (s)."""
         if until < self._reached:
             raise NotSorted("must be sorted by submit time for metrics in one pass: load_result() reads all of it")
+        self._executions(until)
+        jobs = self._jobs
+        if jobs is not None and (over := jobs["again"] & (jobs["leave"] < until)).any():  # withdrawn while they wait
+            gone, size, zero = jobs["leave"][over], jobs["processors"][over], np.zeros(over.sum())
+            self._change(gone, zero - 1.0, -size, zero, zero)
         begin, self._reached = self._reached, until
-        times, changes = self._changes(begin, until)
+        times, changes = self._due(until)
         order = np.argsort(times, kind="stable")
         times, changes = times[order], np.cumsum(changes[order], axis=0)
         last = np.flatnonzero(np.append(times[1:] != times[:-1], True)) if len(times) else np.zeros(0, dtype=np.intp)
@@ -318,26 +382,16 @@ class Sweep:
         if len(values):
             self._values = values[-1]
         self._at, self._area = float(edges[-1]), float(areas[-1])
-        self._leave_behind(begin, until, edges, areas)
+        if jobs is not None:
+            self._jobs = self._leave_behind(jobs, begin, until, edges, areas)
 
-    def _changes(self, begin: float, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return the instants of the changes between two instants, and what changes."""
-        jobs = self._jobs
-        size, zero, one = jobs["processors"], np.zeros(len(jobs["since"])), np.ones(len(jobs["since"]))
-        queued, ran = ~np.isnan(jobs["gone"]), ~np.isnan(jobs["start"])
-        found = [
-            (jobs["since"], (one * queued, size * queued, zero, one * ran)),
-            (jobs["gone"], (-one, -size, zero, zero)),
-            (jobs["start"], (zero, zero, size, zero)),
-            (jobs["leave"], (zero, zero, -size, -one)),
-        ]
-        times, changes = [], []
-        for at, amounts in found:
-            in_time = (at < self._ended) | (at <= self._started)
-            here = np.flatnonzero((at >= begin) & (at < until) & in_time)
-            times.append(np.maximum(at[here], self._started))
-            changes.append(np.stack(amounts, axis=1)[here])
-        return np.concatenate(times), np.concatenate(changes)
+    def _due(self, until: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Take out the changes before an instant (s)."""
+        due = self._times < until
+        times, changes = self._times[due], self._changes[due]
+        self._times, self._changes = self._times[~due], self._changes[~due]
+        in_time = (times < self._ended) | (times <= self._started)
+        return np.maximum(times[in_time], self._started), changes[in_time]
 
     def _integrate(self, edges: NDArray[np.float64], held: NDArray[np.float64]) -> None:
         inside = np.diff(np.clip(edges, self._low, self._high))
@@ -347,20 +401,19 @@ class Sweep:
         if lasting.any():
             self.deepest = max(self.deepest, float(held[lasting, _QUEUE].max()))
 
-    def _leave_behind(self, begin: float, until: float, edges: NDArray[np.float64], areas: NDArray[np.float64]) -> None:
-        """Count the fairness to jobs that have left, and forget those without changes to come."""
-        jobs = self._jobs
+    def _leave_behind(
+        self, jobs: Table, begin: float, until: float, edges: NDArray[np.float64], areas: NDArray[np.float64]
+    ) -> Table:
+        """Count the fairness to jobs that have left; return the others."""
         came = (jobs["since"] >= begin) & (jobs["since"] < until)
-        jobs["area"] = np.where(came, np.interp(jobs["since"], edges, areas), jobs["area"])
-        left = (jobs["leave"] >= begin) & (jobs["leave"] < min(until, self._ended))
-        parts = {name: column[left] for name, column in jobs.items()}
-        self._count_fairness(parts, np.interp(parts["leave"], edges, areas))
-        over = np.where(np.isnan(jobs["start"]), jobs["gone"] < until, left | (jobs["leave"] < begin))
-        self._jobs = {name: column[~over] for name, column in jobs.items()}
+        jobs["area"][came] = np.interp(jobs["since"][came], edges, areas)
+        left = jobs["leave"] < min(until, self._ended)
+        self._count_fairness(jobs.where(left), np.interp(jobs["leave"][left], edges, areas))
+        return jobs.where(~(left | ((jobs["leave"] < until) & ~jobs["counts"])))
 
-    def _count_fairness(self, jobs: dict[str, NDArray[np.float64]], area: NDArray[np.float64] | float) -> None:
-        received = (jobs["leave"] - jobs["start"]) * jobs["processors"]
-        self.unfair += float(np.abs(received - (area - jobs["area"])).sum())
+    def _count_fairness(self, jobs: Table, area: NDArray[np.float64] | float) -> None:
+        unfair = np.abs(jobs["received"] - (area - jobs["area"]))
+        self.unfair += float(unfair[jobs["counts"]].sum())
 
 
 _BLOCK = 1 << 16

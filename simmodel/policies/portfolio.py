@@ -257,10 +257,13 @@ class Portfolio(Policy):
         if "utilisation" in goal.measures:
             capacity = sum(place.capacity for place in view.places if getattr(place, "part_of", None) is None)
             busy = _utilisation(jobs, now, until, capacity)
+        stops = "stopped" in jobs  # the future of some was interrupted
+        start, run = ("waited", "run") if stops else ("start", "requested")
         return measure(
             jobs["submit"][waiting],
-            jobs["start"][waiting],
-            jobs["requested"][waiting],
+            jobs[start][waiting],
+            jobs[run][waiting],
+            stopped=jobs["stopped"][waiting] if stops else 0.0,
             names=goal.measures,
             until=until,
             busy=busy,
@@ -351,7 +354,7 @@ def _all_start(view: View) -> bool:
     free = place.free
     for job in view.waiting:
         free -= job.width
-        if free < 0 or job.rules is not None:
+        if free < 0 or job.rules is not None or (job.past is not None and job.past.interruptions):
             return False
     return True
 

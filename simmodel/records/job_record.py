@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -31,15 +31,20 @@ __all__ = [
     "AGAIN",
     "ENDED_WELL",
     "FIRST_COLUMNS",
+    "STOPS",
     "Column",
     "JobRecord",
+    "delays",
     "ended_well",
+    "interrupted",
     "job_columns",
     "join",
     "joined",
     "kept_columns",
+    "needed",
     "never_started",
     "runs_of",
+    "since",
 ]
 
 ENDED_WELL = ("completed", "timeout")
@@ -47,6 +52,8 @@ _LEFT = {"cancelled": "cancelled while waiting", "withdrawn": "would have starte
 _UNMET = "after a job that ended otherwise"
 AGAIN = ("preempted", "requeued")  # final states of executions after which the job waits again
 FIRST_COLUMNS = ("job", "submit", "start", "end", "processors", "status")
+STOPS = ("interruptions", "lost", "suspended", "overhead")
+"""The columns of interrupted jobs, 0 for all others; a record without interrupted jobs has none of them."""
 
 
 def ended_well(jobs: Table) -> NDArray[np.bool_]:
@@ -109,7 +116,11 @@ class JobRecord(Shown):
         one row per job: ``job, submit, start, end, processors, status, requested, run, wait, attempts`` and, if the
         workload has them, ``user, group, queue, partition``. Times in s; nan: not reached. ``start`` is the first
         start, ``end`` the last end, ``run`` the seconds of execution whose work was kept, ``wait`` the seconds from the
-        submission (from ``eligible`` if dependencies blocked the job) to the first start; ``requested`` is nan for a
+        submission (from ``eligible`` if dependencies blocked the job) to the first start, and those of each further
+        wait after a failure or a preemption. If jobs were interrupted: ``interruptions``, how often; ``lost``, the
+        seconds of execution whose work was thrown away; ``suspended``, the seconds of suspensions; if some of them
+        write checkpoints, ``overhead``, the seconds of ``run`` in restarts and in saves that were broken off. So
+        ``wait + run + lost + suspended`` are the seconds from ``eligible`` to ``end``. ``requested`` is nan for a
         job that has no requested time. The status is completed,
         timeout (stopped at its requested time), failed, cancelled, lost, rejected (with a ``reason``), waiting,
         running, suspended or unsubmitted. If missing, ``job, run, wait, requested, status, attempts`` are derived from
@@ -347,42 +358,45 @@ class JobRecord(Shown):
 
     def _queued(self, amount: NDArray[np.float64]) -> Steps:
         jobs = self.jobs
-        submit = jobs["eligible"] if "eligible" in jobs else jobs["submit"]
-        leaves = np.where(np.isnan(jobs["start"]), jobs["end"], jobs["start"])
+        submit, start = since(jobs), jobs["start"]
+        again: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+        if self._runs is not None and np.isin(self._runs["status"], AGAIN).any():
+            start, again = self._queued_again(self._runs, amount)
+        leaves = np.where(np.isnan(start), jobs["end"], start)
         entered = ~self.status.isin(("rejected",)) & ~(leaves < submit)
         left = entered & np.isfinite(leaves)
-        times, change = [submit[entered], leaves[left]], [amount[entered], -amount[left]]
-        if self._runs is not None and np.isin(self._runs["status"], AGAIN).any():
-            for instants, rows, sign in self._queued_again(self._runs):
-                times.append(instants)
-                change.append(sign * amount[rows])
-        return Steps.from_changes(np.concatenate(times), np.concatenate(change), self.started, self.ended)
+        changes = [(submit[entered], amount[entered]), (leaves[left], -amount[left]), *again]
+        times, change = (np.concatenate(each) for each in zip(*changes, strict=True))
+        return Steps.from_changes(times, change, self.started, self.ended)
 
-    def _queued_again(self, runs: Table) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64], int]]:
-        """Yield instants at which interrupted jobs re-enter (+1) or leave (-1) the queue, their rows, and the sign."""
+    def _queued_again(
+        self, runs: Table, amount: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], list[tuple[NDArray[np.float64], NDArray[np.float64]]]]:
+        """Return the first starts of jobs (s), and the instants at which jobs wait again or no longer, with changes."""
         row = rows_of(self.jobs["job"], runs["job"])
-        back = np.isin(runs["status"], AGAIN)
-        attempt = runs["attempt"].astype(np.int64)
-        _, first = np.unique(row * (attempt.max() + 1) + attempt, return_index=True)
-        again = first[attempt[first] > 1]
-        yield runs["end"][back], row[back], 1
-        yield runs["start"][again], row[again], -1
-        entered, left = (np.bincount(row[which], minlength=len(self.jobs)) for which in (back, again))
-        withdrawn = np.flatnonzero((entered > left) & np.isfinite(self.jobs["end"]))
-        yield self.jobs["end"][withdrawn], withdrawn, -1
+        order = np.lexsort((runs["attempt"], runs["start"], row))
+        row, begins, ends = row[order], runs["start"][order], runs["end"][order]
+        back = np.isin(runs["status"][order], AGAIN)
+        same = row[1:] == row[:-1]
+        waited = np.append(False, same & back[:-1])  # before this execution
+        last = row[back & np.append(~same, True)]
+        over = self.jobs["end"][last]  # while it waited
+        found = [(ends[back], amount[row[back]]), (begins[waited], -amount[row[waited]]), (over, -amount[last])]
+        first = self.jobs["start"].copy()
+        np.fmin.at(first, row, begins)
+        return first, [(at[np.isfinite(at)], change[np.isfinite(at)]) for at, change in found]
 
     # ------------------------------------------------------------------ the form common to all kinds of work
 
     def outcomes(self) -> Table:
-        """Return one row per job: ``work, submit, since, start, end, processors, requested, status``.
+        """Return one row per job: ``work, submit, since, start, end, processors, requested, status, wait, delay, run``.
 
-        ``since`` is the instant from which its wait counts (s): when it became eligible.
+        ``since`` is the instant from which its wait counts (s): when it became eligible; ``run``: the seconds that it
+        needed, ``delay``: the other ones until its end, in which it waited, was suspended or executed in vain.
         """
-        columns = {name: self.jobs[name] for name in ("submit", "start", "end", "processors", "requested", "status")}
-        since = self.jobs["submit"]
-        if "eligible" in self.jobs:
-            since = np.where(np.isnan(self.jobs["eligible"]), since, self.jobs["eligible"])
-        return Table({"work": self.jobs["job"], "since": since, **columns})
+        jobs = self.jobs
+        columns = {name: jobs[name] for name in ("submit", "start", "end", "processors", "requested", "status", "wait")}
+        return Table({"work": jobs["job"], "since": since(jobs), **columns, "delay": delays(jobs), "run": needed(jobs)})
 
     def executions(self) -> Table:
         """Return one row per execution: ``work, place, start``."""
@@ -406,6 +420,49 @@ class JobRecord(Shown):
         rejected = int((self.jobs["status"] == "rejected").sum())
         lost = f", {rejected} rejected" if rejected else ""
         return f"<{type(self).__name__} {self.name}: {jobs} on {processors}{lost}>"
+
+
+def since(jobs: Table) -> NDArray[np.float64]:
+    """Return the instants (s) from which the waits and turnarounds of jobs count: when they became eligible.
+
+    >>> since(Table({"submit": [0.0, 5.0], "eligible": [np.nan, 8.0]}))
+    array([0., 8.])
+    """
+    submit: NDArray[np.float64] = jobs["submit"]
+    return np.where(np.isnan(jobs["eligible"]), submit, jobs["eligible"]) if "eligible" in jobs else submit
+
+
+def needed(jobs: Table) -> NDArray[np.float64]:
+    """Return the seconds that jobs needed: those of their runs without interruptions.
+
+    >>> needed(Table({"run": [60.0, 69.0], "overhead": [np.nan, 5.0]}))
+    array([60., 64.])
+    """
+    run: NDArray[np.float64] = jobs["run"]
+    return run - np.nan_to_num(jobs["overhead"]) if "overhead" in jobs else run
+
+
+def delays(jobs: Table) -> NDArray[np.float64]:
+    """Return the seconds from eligibility to the end that jobs did not need: waits, suspensions, work done in vain.
+
+    >>> jobs = {"submit": [0.0, 0.0], "start": [3.0, 3.0], "end": [13.0, 40.0], "run": [10.0, 10.0]}
+    >>> delays(Table(jobs))
+    array([ 3., 30.])
+    """
+    start, end = jobs["start"], jobs["end"]
+    found: NDArray[np.float64] = (start - since(jobs)) + (end - start - jobs["run"])
+    return found + np.nan_to_num(jobs["overhead"]) if "overhead" in jobs else found
+
+
+def interrupted(jobs: Table) -> NDArray[np.bool_]:
+    """Return which jobs were stopped, to run again or to resume; at sites, attempts are counted at the assignment.
+
+    >>> interrupted(Table({"attempts": [1, 1, 2], "interruptions": [0, 1, 1]}))
+    array([False,  True,  True])
+    """
+    if "interruptions" in jobs:
+        return np.asarray(jobs["interruptions"] > 0)
+    return np.zeros(len(jobs), dtype=bool) if "site" in jobs else np.asarray(jobs["attempts"] > 1)
 
 
 def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic]) -> Table:

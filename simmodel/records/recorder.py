@@ -161,6 +161,7 @@ class JobRecorder(Observer):
         self._attempt: dict[int, int] = {}
         self._resumed: dict[int, float] = {}
         self._suspended: set[int] = set()
+        self._interrupted: dict[int, LiveJob] = {}  # by row
         self._sizes_now: dict[int, int] = {}  # of jobs that had several, by row
         # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
         self._kept: dict[int, Kept] = {}
@@ -275,6 +276,8 @@ class JobRecorder(Observer):
                 self._suspended.add(row)
         if past.kept is not None:
             self._kept[row] = past.kept
+        if past.interruptions:
+            self._interrupted[row] = job
         if past.first_start is not None or attempt is not None:
             self._carried[row] = past.executed, int(job.processors)
         if job.processors != job.preferred:
@@ -401,6 +404,7 @@ class JobRecorder(Observer):
         """Add a row for the stretch that ends now."""
         job = run.job
         index = job.index
+        self._interrupted[index] = job
         nodes, allocation = held_by(run.grant)
         attempt, since = self._attempt.get(index, 1), self._resumed.pop(index, self._start[index])
         size = int(job.processors)
@@ -451,6 +455,9 @@ class JobRecorder(Observer):
             **given,
             "attempts": attempts,
         }
+        if self._interrupted:
+            waited, stops = self._stops(count)
+            table |= {"wait": table["wait"] + waited, **stops}
         if self._eligible:
             table["eligible"] = eligible
         if self._kept:
@@ -459,6 +466,18 @@ class JobRecorder(Observer):
             table["reason"] = np.full(count, "", dtype=object)
             table["reason"][list(self._reasons)] = list(self._reasons.values())
         return Table(table)
+
+    def _stops(self, count: int) -> tuple[NDArray[np.float64], dict[str, NDArray[Any]]]:
+        """Return the seconds that jobs waited again, and the columns of jobs that tell of their interruptions."""
+        found = np.zeros((count, 5))
+        for row, job in self._interrupted.items():
+            past: History | None = getattr(job, "history", None)  # a system of its own may keep none
+            if past is not None:
+                found[row] = past.waited, past.interruptions, past.lost, past.paused, past.overhead
+        waited, interruptions, lost, suspended, overhead = found.T
+        table: dict[str, NDArray[Any]] = {"interruptions": interruptions.astype(np.int32), "lost": lost}
+        table |= {"suspended": suspended, **({"overhead": overhead} if overhead.any() else {})}
+        return waited, table
 
     def _codes(
         self, start: NDArray[np.float64], end: NDArray[np.float64], submit: NDArray[np.float64]

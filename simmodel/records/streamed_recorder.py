@@ -39,6 +39,7 @@ _BY_ROW = (
     "_resumed",
     "_carried",
     "_on_nodes",
+    "_interrupted",
     "_sizes_now",
     "_kept",
     "_lost",

@@ -353,16 +353,21 @@ class TaskRecord(Shown):
     # ------------------------------------------------------------------ the form common to all kinds of work
 
     def outcomes(self) -> Table:
-        """Return one row per task: ``work, submit, since, start, end, processors, requested, status``.
+        """Return one row per task, with the columns of :meth:`JobRecord.outcomes
+        <simmodel.records.job_record.JobRecord.outcomes>`.
 
         A task counts as submitted when it is ready, as started when it gets its processor, and requests its expected
         run time. ``since`` is the instant from which its wait counts; nan for a task without a processor.
         """
         tasks = self.tasks
+        since = np.where(np.isfinite(tasks["taken"]), tasks["ready"], np.nan)
         return Table(
             {
                 "work": tasks["task"],
-                "since": np.where(np.isfinite(tasks["taken"]), tasks["ready"], np.nan),
+                "since": since,
+                "wait": tasks["taken"] - since,
+                "delay": tasks["taken"] - since,
+                "run": tasks["end"] - tasks["taken"],
                 "submit": tasks["ready"],
                 "start": tasks["taken"],
                 "end": tasks["end"],

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from simmodel.foundation.errors import InputError, Plain, clipped, shown
-from simmodel.metrics.batch import JOB_METRICS, METRICS, TAU, Cut
+from simmodel.metrics.batch import TAU, Cut, metrics_of
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table
@@ -47,8 +47,8 @@ class Result(Stored, JobRecord):
 
     @property
     def METRICS(self) -> Mapping[str, tuple[str, str]]:
-        """The metrics that are numbers: unit and label of each; those of checkpoints if its jobs wrote some."""
-        return JOB_METRICS if "checkpoint_time" in self.jobs else METRICS
+        """The metrics that are numbers: unit and label of each; the further ones if its jobs have their column."""
+        return metrics_of(self.jobs.names)
 
     def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.batch.summary`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
@@ -13,9 +14,9 @@ from simmodel.formats.documents import Value
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, Plain
 from simmodel.foundation.loading import one_sentence
-from simmodel.metrics.batch import METRICS, TAU, Cut
+from simmodel.metrics.batch import FURTHER_METRICS, TAU, Cut, metrics_of
 from simmodel.metrics.grid import SITE_COLUMNS, SiteSums, site_lines
-from simmodel.metrics.one_pass import COLUMNS, NotSorted, Span, summary_in_one_pass
+from simmodel.metrics.one_pass import COLUMNS, RUN_COLUMNS, NotSorted, Span, summary_in_one_pass
 from simmodel.records.job_record import runs_of
 from simmodel.results.loading import UNFINISHED, common_of, has_table, load_result, parts_of, read_document, read_tables
 from simmodel.results.result import Result
@@ -74,10 +75,10 @@ class StreamedResult(Shown, Stored):
 
     # ------------------------------------------------------------------ metrics
 
-    @property
+    @cached_property
     def METRICS(self) -> Mapping[str, tuple[str, str]]:
-        """The metrics that are numbers: unit and label of each."""
-        return METRICS
+        """The metrics that are numbers: unit and label of each; the further ones if its jobs have their column."""
+        return metrics_of(next(self.jobs("job", *FURTHER_METRICS)).names)
 
     def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
         """Return the metrics of the run by name, in one pass over the jobs, with exact percentiles.
@@ -90,8 +91,8 @@ class StreamedResult(Shown, Stored):
         Raises
         ------
         InputError
-            if jobs were interrupted, processes held claims, or the capacity changed, or if the jobs of a folder of
-            Parquet files are not sorted by submit time: such records are loaded as a whole
+            if processes held claims, or the capacity changed, or if the jobs of a folder of Parquet files are not
+            sorted by submit time: such records are loaded as a whole
         """
         kept = next((what for what, table in (("changes", self._changes), ("claims", self._claims)) if table), None)
         if kept is not None:
@@ -101,14 +102,16 @@ class StreamedResult(Shown, Stored):
         span = Span(started=self.started, ended=self.ended, processors=self._size(), first=first, last=last)
         options: dict[str, Any] = {"warmup": warmup, "cooldown": cooldown, "tau": tau}
         try:
-            found = summary_in_one_pass(parts_of(self.path, "jobs", COLUMNS), span, **options)
+            return self._in_one_pass(span, None, options)
         except NotSorted:
             if self.path.is_dir():
                 raise
-            found = summary_in_one_pass(parts_of(self.path, "jobs", COLUMNS, by="submit"), span, **options)
-        if found["interrupted"] or any(found["status"].get(word) for word in ("suspended", "requeued", "preempted")):
-            raise InputError(f"has interrupted jobs: {_WHOLE}", source=str(self.path))
-        return found
+            return self._in_one_pass(span, "submit", options)
+
+    def _in_one_pass(self, span: Span, by: str | None, options: dict[str, Any]) -> dict[str, Any]:
+        """Return the metrics of a pass over the jobs in the order of a column."""
+        runs = parts_of(self.path, "runs", RUN_COLUMNS) if has_table(self.path, "runs") else None
+        return summary_in_one_pass(parts_of(self.path, "jobs", COLUMNS, by=by), span, runs=runs, **options)
 
     def _size(self) -> float:
         return float(np.sum(self.places["processors"]))
@@ -157,7 +160,7 @@ class StreamedResult(Shown, Stored):
         return f"<{type(self).__name__} {self.name}: on {self.processors:,} processors, in {self.path}>"
 
 
-_WHOLE = "metrics in one pass are of jobs that ran once on a constant capacity; load().metrics() reads all of it"
+_WHOLE = "metrics in one pass are of jobs on a constant capacity; load().metrics() reads all of it"
 
 
 class StreamedGridResult(StreamedResult):
@@ -174,6 +177,21 @@ class StreamedGridResult(StreamedResult):
     def __init__(self, path: Path, document: Mapping[str, Plain], common: Common, tables: Mapping[str, Table]) -> None:
         super().__init__(path, document, common, tables)
         self.flows = tables["flows"]
+
+    def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
+        """Return the metrics of the run by name, in one pass over the jobs, with exact percentiles.
+
+        Parameters are those of :meth:`StreamedResult.metrics`.
+
+        Raises
+        ------
+        InputError
+            as there, and if jobs were executed again: their last start is known before the first
+        """
+        found = super().metrics(warmup=warmup, cooldown=cooldown, tau=tau)
+        if found["interrupted"]:
+            raise InputError(f"has jobs that were executed again: {_WHOLE}", source=str(self.path))
+        return found
 
     @property
     def sites(self) -> Table:

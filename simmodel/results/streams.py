@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from simmodel.foundation.writing import holds_parquet
+from simmodel.records.job_record import STOPS
 from simmodel.results.stores import (
     SQLITE_TYPES,
     UnfinishedFile,
@@ -33,6 +34,10 @@ _RUNS_OF_JOBS = (
     'SELECT rowid - 1, job, {attempt}, start, "end", {place}, processors, status{same} FROM jobs '
     'WHERE start IS NOT NULL AND rowid - 1 NOT IN (SELECT "row" FROM runs)'
 )
+
+
+_UNLESS_KNOWN = {"eligible": "submit", **dict.fromkeys(STOPS, "0")}
+"""The columns of jobs that parts without such jobs do not have, and the values there."""
 
 
 class RecordStream:
@@ -111,8 +116,9 @@ class RecordStream:
         with self._file.writing() as connection:
             if "jobs" not in self._columns:
                 self._insert("jobs", Table({"rowid": np.zeros(0, dtype=np.int64), **jobs}))
-            if "eligible" in self._columns["jobs"]:
-                connection.execute("UPDATE jobs SET eligible = submit WHERE eligible IS NULL")
+            for name, value in _UNLESS_KNOWN.items():
+                if name in self._columns["jobs"]:
+                    connection.execute(f"UPDATE jobs SET {name} = {value} WHERE {name} IS NULL")
             if "runs" in self._columns:
                 self._complete_runs(tables["places"]["place"].tolist())
             for name in tables:

@@ -13,14 +13,14 @@ from simpy.events import Event
 
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.foundation.display import Cells, Fields, Shown, short
-from simmodel.foundation.errors import InputError, clipped, shown, unknown
+from simmodel.foundation.errors import InputError, UnknownOption, clipped, shown, unknown
 from simmodel.foundation.units import in_seconds
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import NoOptions, Options
 from simmodel.records.tables import versions
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
-from simmodel.snapshots.snapshot import Snapshot, check_policy_name, snapshot_of_document
+from simmodel.snapshots.snapshot import Snapshot, check_policy_name, is_snapshot, snapshot_of_document
 from simmodel.systems.kinds import Kind, kind_named, kind_of, kind_of_platform, kind_of_snapshot, snapshot_in
 from simmodel.systems.machine.recorded import recorded_machine, recorded_workflow
 from simmodel.systems.submissions import (
@@ -59,6 +59,7 @@ __all__ = [
     "GivenPlatform",
     "Missing",
     "Scenario",
+    "check_option_names",
     "load_scenario",
     "platform_of",
     "simulate",
@@ -95,6 +96,8 @@ def platform_of(given: GivenPlatform) -> SystemSpec | Snapshot | None:
             raise InputError(f"must be a number of processors > 0, got {given}", place="platform")
         return ClusterSpec.simple(int(given))
     if isinstance(given, (str, Path)):
+        if is_snapshot(Path(given)):
+            return Snapshot.from_json(Path(given))
         from simmodel.catalogue import load_platform  # imports all file readers, so only when needed
 
         read: SystemSpec = load_platform(given)
@@ -208,7 +211,7 @@ class Scenario(Shown):
         known = kind.option_names(spec) if options else []
         for name in options:
             if name not in known:
-                raise unknown("option", name, [*known, *kind.inputs, *_PLAIN, *_WATCHING])
+                raise UnknownOption(unknown("option", name, [*known, *kind.inputs, *_PLAIN, *_WATCHING]).message)
         given = kind.read_options(options)
         return cls(platform=spec, workload=workload, policy=policy, options=given, inputs=inputs, **own)
 
@@ -466,6 +469,25 @@ def _policies_of_document(document: Mapping[str, Any]) -> Any:
     return dict(document["policies"])
 
 
+def check_option_names(platform: GivenPlatform, names: Iterable[str]) -> None:
+    """Check that options are among those of :func:`start` for a platform.
+
+    Raises
+    ------
+    UnknownOption
+        one is not
+
+    >>> check_option_names(4, ["estimates", "until"])
+    """
+    spec = platform_of(platform)
+    kind = kind_of_platform(spec)
+    own = [] if snapshot_in(spec) is not None else [*kind.option_names(spec), *kind.inputs]
+    known = [*own, *_PLAIN, *_WATCHING]
+    for name in names:
+        if name not in known:
+            raise UnknownOption(unknown("option", name, known).message)
+
+
 def load_scenario(path: str | Path, *, trust: bool = False) -> Scenario:
     """Return the scenario of a stored result (SQLite, JSON, or a folder of CSV or Parquet files).
 
@@ -622,7 +644,7 @@ def simulate(
     platform
         the spec of a system of any kind, a number of processors, the name of a bundled platform or the path of a file;
         several of these, by name or as a list: a broker over them; ``None``: the cluster that the log, or the machines
-        that the WfFormat workflow, was recorded on; or a snapshot to continue from
+        that the WfFormat workflow, was recorded on; or a snapshot, or the path of its file, to continue from
     workload
         jobs: a :class:`~simmodel.work.workload.Workload`, a data frame with its columns,
         :class:`~simmodel.work.job.Job` values, a workflow whose tasks run as batch jobs (see

@@ -46,6 +46,7 @@ def measure(
     start: ArrayLike,
     run: ArrayLike,
     *,
+    stopped: ArrayLike = 0.0,
     names: Iterable[str] = tuple(MEASURES),
     until: float | None = None,
     busy: float = math.nan,
@@ -53,13 +54,15 @@ def measure(
 ) -> dict[str, float]:
     """Return measures of a set of jobs; nan without jobs.
 
-    The slowdown is ``(wait + run) / run`` (without jobs of zero run time), the bounded slowdown ``max(1, (wait + run) /
-    max(run, tau))``.
+    The turnaround is ``wait + stopped + run``, the slowdown is that over ``run`` (without jobs of zero run time), and
+    the bounded slowdown ``max(1, turnaround / max(run, tau))``.
 
     Parameters
     ----------
     submit, start, run
-        arrays of equal length, one value per job, in s; a start of nan: not started
+        arrays of equal length, one value per job, in s; a start of nan: not started; ``run``: without interruptions
+    stopped
+        the seconds between start and end that interrupted jobs did not need: of suspensions and work done in vain
     names
         names of :data:`MEASURES`
     until
@@ -80,6 +83,7 @@ def measure(
     if np.isnan(begun).any():
         begun = np.where(np.isnan(begun), np.nanmax(np.append(begun, submit)) if until is None else until, begun)
     waits = begun - np.asarray(submit, dtype=np.float64)
+    late = waits + np.asarray(stopped, dtype=np.float64)
     found: dict[str, float] = {}
     slow: dict[str, NDArray[np.float64]] = {}
     for name in names:
@@ -90,10 +94,10 @@ def measure(
         if what == "wait":
             values = waits
         elif what == "turnaround":
-            values = waits + ran
+            values = late + ran
         else:
             if what not in slow:
-                slow[what] = _slowdowns(what, waits, ran, tau)
+                slow[what] = _slowdowns(what, late, ran, tau)
             values = slow[what]
         if not len(values):
             found[name] = math.nan

@@ -173,6 +173,12 @@ class BrokerSnapshot(Snapshot):
         return [*super().ids, *(job.id for job in (*self.waiting, *self.blocked))]
 
     @property
+    def unrequested(self) -> tuple[int | str, ...]:
+        """The ids of the jobs that have not ended and request no time, here and below."""
+        own = (job for jobs in (self.waiting, self.blocked, *self.arrivals) for job in jobs)
+        return (*super().unrequested, *(job.id for job in own if job.unrequested))
+
+    @property
     def seconds(self) -> dict[int | str, float]:
         """The times (s) with which jobs are planned, by id, in the systems below and of those not handed over."""
         return super().seconds | {job.id: job.limit for job in (*self.waiting, *self.blocked)}

@@ -66,7 +66,10 @@ class Past(NamedTuple):
     suspended since) and ``last_start`` in s; ``executed``: seconds of work that was kept; ``whole``: its times before
     it was suspended or continued from a checkpoint; ``resumes``: the parts of nodes on which it resumes, ``True`` if
     nodes are not identified, ``None`` if it restarts; ``bound``: the part of the host on which a broker wants it to
-    run; ``kept``: the totals of its checkpoints; ``done``: the share of a job with traffic that was done before.
+    run; ``kept``: the totals of its checkpoints; ``done``: the share of a job with traffic that was done before;
+    ``interruptions``: how often it was stopped; ``waited``, ``paused``, ``lost`` and ``overhead``: the seconds that it
+    waited again, was suspended, executed in vain, and spent on restarts and on saves that were broken off; ``stopped``:
+    the instant (s) since which it waits again or is suspended.
     """
 
     attempts: Count = 0
@@ -80,6 +83,12 @@ class Past(NamedTuple):
     bound: Allocation | None = None
     kept: Kept | None = None
     done: Seconds = 0.0
+    interruptions: Count = 0
+    waited: Seconds = 0.0
+    paused: Seconds = 0.0
+    lost: Seconds = 0.0
+    overhead: Seconds = 0.0
+    stopped: Instant | None = None
 
 
 class WorkState(NamedTuple):
@@ -336,6 +345,11 @@ class JobsSnapshot(Snapshot):
     running: tuple[RunningWork, ...]
     waiting: tuple[WorkState, ...]
     arrivals: tuple[WorkState, ...]
+
+    @property
+    def unrequested(self) -> tuple[int | str, ...]:
+        """The ids of the jobs that have not ended and request no time."""
+        return tuple(work.id for work in (*self.works, *self.arrivals) if work.unrequested)
 
     @property
     def works(self) -> Iterator[WorkState]:

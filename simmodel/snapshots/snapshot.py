@@ -13,7 +13,7 @@ import numpy as np
 from simmodel.foundation.display import Cells, Fields, Shown
 from simmodel.foundation.entries import Entries
 from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown, unknown
-from simmodel.foundation.loading import decode, one_sentence, parse_json, read_bytes
+from simmodel.foundation.loading import decode, one_sentence, parse_json, peek, read_bytes
 from simmodel.scheduling.prediction import Predictor
 from simmodel.scheduling.registry import imports_code
 from simmodel.snapshots.types import Count, Instant, Keyed, Seed
@@ -21,7 +21,7 @@ from simmodel.snapshots.types import Count, Instant, Keyed, Seed
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["PolicyState", "Snapshot", "check_policy_name", "read_document", "snapshot_of_document"]
+__all__ = ["PolicyState", "Snapshot", "check_policy_name", "is_snapshot", "read_document", "snapshot_of_document"]
 
 FORMAT = "simmodel snapshot"
 
@@ -123,6 +123,11 @@ class Snapshot(Shown):
     def ids(self) -> list[int | str]:
         """The ids of the submitted work that has not ended, here and below."""
         return [name for each in self.below for name in each.ids]
+
+    @property
+    def unrequested(self) -> tuple[int | str, ...]:
+        """The ids of the jobs that have not ended and request no time, here and below."""
+        return tuple(name for each in self.below for name in each.unrequested)
 
     @property
     def begun(self) -> set[tuple[int | str, float]]:
@@ -260,6 +265,11 @@ def _codec() -> ModuleType:
 
 
 # ---------------------------------------------------------------------- documents
+
+
+def is_snapshot(path: Path) -> bool:
+    """Whether a file begins as a snapshot, by its content."""
+    return path.is_file() and f'"{FORMAT}"'.encode() in peek(path)[:200]
 
 
 def read_document(given: str | Path) -> tuple[dict[str, Any], str | None]:

@@ -64,6 +64,12 @@ def past_of(job: LiveJob) -> Past | None:
         None if past.bound is None else past.bound.allocation,
         past.kept,
         past.done,
+        past.interruptions,
+        past.waited,
+        past.paused,
+        past.lost,
+        past.overhead,
+        past.stopped,
     )
 
 
@@ -83,6 +89,8 @@ def history_of(past: Past) -> History:
     if past.bound is not None:
         history.bound = grant_of(past.bound)
     history.kept, history.done = past.kept, past.done
+    history.interruptions, history.stopped = past.interruptions, past.stopped
+    history.waited, history.paused, history.lost, history.overhead = past.waited, past.paused, past.lost, past.overhead
     return history
 
 

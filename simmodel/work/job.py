@@ -671,6 +671,13 @@ class History:
         last (s)
     executed
         seconds of execution whose work was kept
+    interruptions
+        how often it was stopped, to start again or to resume
+    waited, paused, lost, overhead
+        seconds that it waited again, that it was suspended, that it executed in vain, and, among those kept, those of
+        restarts from checkpoints and of saves that were broken off
+    stopped
+        instant (s) since which it waits again or is suspended; ``None``: it is not
     kept
         the totals of its checkpoints, or ``None``
     progress
@@ -696,10 +703,16 @@ class History:
         "eligible",
         "executed",
         "first_start",
+        "interruptions",
         "kept",
         "last_start",
+        "lost",
+        "overhead",
+        "paused",
         "progress",
         "resumes",
+        "stopped",
+        "waited",
         "why",
     )
 
@@ -709,6 +722,9 @@ class History:
         self.attempt_start: float | None = None
         self.last_start: float | None = None
         self.executed = 0.0
+        self.interruptions = 0
+        self.waited = self.paused = self.lost = self.overhead = 0.0
+        self.stopped: float | None = None
         self.done = 0.0
         self.kept: Kept | None = None
         self.progress: Progress | None = None
@@ -722,6 +738,25 @@ class History:
     def suspended(self) -> bool:
         """Whether the job was ever suspended, or continued from a checkpoint."""
         return self._whole is not None
+
+    @property
+    def begun(self) -> float | None:
+        """The start of its first execution, if it was stopped since."""
+        return self.attempt_start if self.first_start is None else self.first_start
+
+    def stop(self, now: float) -> None:
+        """Record that its execution is stopped now (s), to start again or to resume."""
+        self.stopped = float(now)
+        self.interruptions += 1
+
+    def go_on(self, now: float) -> None:
+        """Count the time since it was stopped, which is over now (s)."""
+        if self.stopped is not None:
+            if self.attempt_start is None:
+                self.waited += float(now - self.stopped)
+            else:
+                self.paused += float(now - self.stopped)
+            self.stopped = None
 
     def bind(self, grant: Any) -> None:
         """Have the job start on one host, with a grant there, each time it starts from the beginning."""
@@ -1013,6 +1048,7 @@ class LiveJob(LiveWork):
         The work done is the elapsed seconds times the ``speed`` of its nodes.
         """
         past = self.remember()
+        past.stop(now)
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         if past.first_start is None:
             past.first_start = started if past.attempt_start is None else past.attempt_start
@@ -1030,6 +1066,7 @@ class LiveJob(LiveWork):
                 self._duration = max(0.0, self._duration - (now - started) * speed)
                 return
         else:
+            past.lost += past.executed + float(now - started)
             past.executed = 0.0
         if past._whole is not None:
             self.plan(*past._whole)

@@ -47,6 +47,7 @@ class MalleableJob(LiveJob):
     def begin_at(self, processors: int, now: float) -> None:
         """Prepare its start now (s) at another size than the preferred one."""
         past = self.remember()
+        past.go_on(now)
         past._whole = self.planned, self.expected, self._duration
         past.attempt_start = now
         self.size_to(processors)
@@ -54,6 +55,7 @@ class MalleableJob(LiveJob):
     def requeue(self, now: float, speed: float = 1.0) -> None:
         """Record that its execution was stopped at ``now`` (s): it waits again at its preferred size."""
         past = self.remember()
+        past.stop(now)
         started = past.last_start = float(self.started)  # type: ignore[arg-type]
         if past.first_start is None:
             past.first_start = started if past.attempt_start is None else past.attempt_start
@@ -65,6 +67,7 @@ class MalleableJob(LiveJob):
             left = max(0.0, self._duration - (now - started) * speed)
             whole = whole[0], whole[1], left * self.elastic.speed(self.processors)
         else:
+            past.lost += past.executed + float(now - started)
             past.executed = 0.0
         self.plan(*whole)
         past._whole = None

@@ -26,6 +26,7 @@ from simmodel.learn import (
     route_env,
     split_by_time,
 )
+from simmodel.platform import ClusterSpec, OutageSpec, PartitionSpec
 from tests.helpers.learning import at_random, first, mixed_log, other_future, play
 from tests.helpers.paths import ROOT
 
@@ -67,6 +68,21 @@ def test_vectors_of_environments(name, mode):
     for _ in range(20):
         seen, _, _, _, info = alone.step(int(info["action_mask"].argmax()))
     assert all((seen[key] == observations[key][1]).all() for key in seen)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unknown_options_are_type_errors_as_libraries_expect(name):
+    """Stable-Baselines3 asks for a render mode first, and does without if that is a TypeError."""
+    assert gymnasium.make(f"simmodel/{name}-v0", render_mode=None).render_mode is None
+    for options in ({"render_mode": "rgb_array"}, {"windw": 3}, {"warm": [snapshot_of_one()], "windw": 3}):
+        with warnings.catch_warnings(action="ignore"), pytest.raises(TypeError, match=r"must be None|unknown option"):
+            gymnasium.make(f"simmodel/{name}-v0", **options)
+    with pytest.raises(InputError, match="unknown option 'windw'; known options: "):
+        small(name, windw=3)
+
+
+def snapshot_of_one():
+    return start(4, [Job(processors=4, run=9, requested=9)], "fcfs").run(until=1).snapshot()
 
 
 def test_the_same_seed_gives_the_same_episode_in_each_process():
@@ -180,6 +196,39 @@ def test_other_futures_move_nothing(name, draws):
     assert moved(lambda log: small(name, log), draws) == 0
 
 
+@pytest.mark.parametrize("hold", [True, False])
+@pytest.mark.parametrize("name", ["Batch", "Route"])
+def test_other_futures_move_nothing_where_jobs_request_no_time(name, hold):
+    """EASY, around the agent and at the places of a broker, planned such jobs with their run times."""
+    options = (
+        {"backfill": "easy", "hold": hold} if name == "Batch" else {"policies": "easy" if hold else "conservative"}
+    )
+    assert moved(lambda log: small(name, log.replace(requested=np.full(len(log), np.nan)), **options), 40) == 0
+
+
+def test_who_gives_estimates_has_them():
+    bare = [Job(processors=4, run=10), Job(processors=2, run=5)]
+    for options in ({}, {"estimates": "exact"}):
+        env = batch_env(4, bare, backfill="easy", **options)
+        env.reset(seed=0)
+        told = [job.planned for job in env.view.waiting]
+        assert told == ([10, 5] if options else [np.inf] * 2)
+    warm = [start(4, bare, "fcfs").run(until=1).snapshot()]
+    with pytest.raises(InputError, match="warm: must request times, but job 1 does not: policies beside"):
+        batch_env(warm=warm, backfill="easy")
+    assert batch_env(warm=warm).reset(seed=0)[1]["action_mask"].sum() == 1
+
+
+@pytest.mark.parametrize("give", [list, tuple, Workload.from_jobs, lambda jobs: Workload.from_jobs(jobs).to_pandas()])
+def test_jobs_without_requests_have_no_end_in_any_form_of_work(give):
+    if give not in (list, tuple, Workload.from_jobs):
+        pytest.importorskip("pandas")
+    bare = [Job(processors=4, run=10), Job(processors=2, run=5), Job(processors=2, run=5, requested=7)]
+    env = batch_env(4, give(bare), backfill="easy")
+    env.reset(seed=0)
+    assert [job.planned for job in env.view.waiting] == [np.inf, np.inf, 7]
+
+
 def test_a_leak_is_found():
     def leaking(log):
         shown = Leak(16)
@@ -263,15 +312,39 @@ def test_a_reset_takes_no_options():
         batch_env(8, LOG).reset(seed=0, options={"jobs": 3})
 
 
-def test_who_waits_for_ever_is_stalled():
+def test_waiting_is_allowed_while_something_is_to_come():
     env = batch_env(4, WAITS, window=3, wait=True)
-    env.reset(seed=0)
-    ended = False
-    while not ended:
-        _, reward, ended, truncated, info = env.step(3)
-    assert not truncated
-    assert info["reason"].startswith("stalled: ")
-    assert reward == -info["objective"] == -1.0
+    _, info = env.reset(seed=0)
+    assert info["action_mask"].tolist() == [True, False, False, True]  # the second job is to come
+    _, _, _, _, info = env.step(3)
+    assert info["action_mask"].tolist() == [True, True, False, False]
+    with pytest.raises(InputError, match=r"must be one that the mask allows \(0, 1\), got 3"):
+        env.step(3)
+    _, _, _, _, info = env.step(0)
+    assert info["action_mask"].tolist() == [True, False, False, True]  # a job runs
+    at_once = [Job(processors=4, run=10, requested=10) for _ in range(5)]
+    for make in (batch_env, backfill_env):
+        options = {"wait": True} if make is batch_env else {}
+        _, info = make(4, at_once, window=8, **options).reset(seed=0)
+        assert info["action_mask"].tolist() == [True] * 5 + [False] * 4
+
+
+def test_once_nothing_is_to_come_only_jobs_that_fit_are_allowed():
+    """Three of four processors fail for ever: a job that needs more would hold back the others for ever."""
+    down = OutageSpec(at=5, until=float("inf"), processors=3)
+    spec = ClusterSpec(partitions=[PartitionSpec(processors=4)], outages=[down])
+    jobs = [
+        Job(submit=10, processors=size, run=10, requested=10, cancel=cancel) for size, cancel in ((2, 900), (1, None))
+    ]
+    for make in (batch_env, backfill_env):
+        env = make(spec, jobs, window=3)
+        _, info = env.reset(seed=0)
+        assert info["action_mask"].tolist()[:2] == [False, True]  # a cancellation changes nothing for the better
+        _, _, _, _, info = env.step(1)
+        while "reason" not in info:
+            assert info["action_mask"].tolist()[:1] == [True]
+            _, _, _, _, info = env.step(0)
+        assert info["reason"] == "done"
 
 
 def test_a_limit_truncates():
@@ -373,6 +446,21 @@ def test_warm_episodes_continue_a_snapshot():
     assert play(env, first)[2]["reason"] == "done"
     twice = [env.reset(seed=0)[0]["jobs"].tobytes() for _ in range(2)]
     assert twice[0] == twice[1] == observation["jobs"].tobytes()
+
+
+def test_snapshots_are_read_from_their_files(tmp_path):
+    two = [Job(processors=4, run=9, requested=9), Job(processors=4, run=7, requested=7)]
+    for name, snapshot in (
+        ("c.json", start(4, two, "fcfs").run(until=1).snapshot()),
+        ("b.json.gz", start((4, 4), two, "round-robin").run(until=1).snapshot()),
+    ):
+        path = tmp_path / name
+        snapshot.to_json(path)
+        for given in (path, str(path)):
+            assert simulate(given).jobs["end"].tolist() == simulate(snapshot).jobs["end"].tolist()
+    env = batch_env(warm=[tmp_path / "c.json", str(tmp_path / "c.json")])
+    _, info = env.reset(seed=0)
+    assert (env.simulation.result().started, info["action_mask"].sum()) == (1, 1)
 
 
 def test_jobs_of_warm_episodes_come_from_the_instant_of_the_snapshot_on():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
+from simmodel.records.job_record import STOPS, since
 from simmodel.records.tables import reason_table
 from simmodel.results.broker import BrokerResult, TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED
@@ -61,7 +62,7 @@ def broker_result(broker: BrokerCore, name: str) -> BrokerResult:
     rows.append(np.flatnonzero(rest))
     pieces.append(undelivered(broker, known, rows[-1]))
     everything = joined(pieces).where(np.argsort(np.concatenate(rows)))
-    jobs = joined([tidy(everything), *own]) if own else tidy(everything)
+    jobs = tidy(joined([tidy(everything), *own]) if own else everything)
     return result_of(broker, name, below, jobs.with_columns(job=distinct(jobs["job"], jobs["origin"])))
 
 
@@ -83,13 +84,14 @@ def delivered(
         known,
         rows,
         **{name: jobs[name].astype(np.float64, copy=False) for name in ("start", "end", "requested", "run")},
+        again=jobs["wait"] - (jobs["start"] - since(jobs)),
         status=np.asarray(jobs["status"]).astype("<U13"),
         attempts=jobs["attempts"].astype(np.int32, copy=False),
         destination=np.full(len(rows), place.name),
         slowdown=np.array(factors, dtype=np.float64),
         handed=jobs["submit"],
         reason=np.full(len(rows), "", dtype=object),
-    )
+    ).with_columns(**{name: jobs[name] for name in STOPS if name in jobs})
 
 
 def undelivered(broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64]) -> Table:
@@ -109,6 +111,7 @@ def undelivered(broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDA
         end=end,
         requested=nothing,
         run=nothing,
+        again=nothing,
         status=status,
         attempts=np.zeros(len(rows), dtype=np.int32),
         destination=np.full(len(rows), ""),
@@ -128,17 +131,20 @@ def direct(place: Destination, jobs: Table) -> Table:
 def _piece(
     broker: BrokerCore, known: Mapping[str, NDArray[Any]], rows: NDArray[np.int64], **own: NDArray[Any]
 ) -> Table:
-    """Return the columns of the record of some jobs, given those that depend on their places."""
+    """Return the columns of the record of some jobs, given those that depend on their places.
+
+    ``again``, of these: the seconds that they waited after an interruption.
+    """
     ledger = broker.ledger
     known = {name: column[rows] for name, column in known.items()}
     eligible = known["submit"]
     if ledger.eligible:
-        since = zip(rows.tolist(), eligible.tolist(), strict=True)
-        eligible = np.array([ledger.eligible.get(row, at) for row, at in since], dtype=np.float64)
+        known_at = zip(rows.tolist(), eligible.tolist(), strict=True)
+        eligible = np.array([ledger.eligible.get(row, at) for row, at in known_at], dtype=np.float64)
     table: dict[str, Any] = {name: known[name] for name in ("job", "submit")}
     table |= {"start": own["start"], "end": own["end"], "processors": known["processors"], "status": own["status"]}
     table |= {"requested": np.where(np.isnan(own["requested"]), known["asked"], own["requested"])}
-    table |= {"run": own["run"], "wait": own["start"] - eligible}
+    table |= {"run": own["run"], "wait": own["start"] - eligible + own["again"]}
     table |= {key: known[key] for key in CARRIED if key in known}
     table |= {"attempts": own["attempts"], "origin": known["origin"], "destination": own["destination"]}
     table |= {"asked": known["asked"], "slowdown": own["slowdown"], "handed": own["handed"]}
@@ -152,8 +158,11 @@ def _piece(
 
 
 def tidy(jobs: Table) -> Table:
-    """Return jobs without the column of reasons if there are none."""
-    return jobs if any(jobs["reason"]) else Table({name: column for name, column in jobs.items() if name != "reason"})
+    """Return jobs without the column of reasons if there are none, and with interruptions of 0 where none are known."""
+    columns = {name: np.where(jobs[name] > 0, jobs[name], 0) if name in STOPS else jobs[name] for name in jobs.names}
+    if not any(columns.get("reason", ())):
+        columns.pop("reason", None)
+    return Table(columns)
 
 
 def task_broker_result(broker: BrokerCore, name: str) -> TaskBrokerResult:

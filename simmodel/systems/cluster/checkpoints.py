@@ -73,17 +73,24 @@ class Checkpoints:
             past.kept = before._replace(ran=before.ran + elapsed * speed)
             past.progress = self.pause(run)
             return
+        broken = 0.0
         counted = self.end(run, status)
         past.progress = None
         if counted is not None:
-            kept = counted
+            kept, broken = counted
         elif status == "completed":
             kept = spec.checkpoint.completed(spec.run, before)
         else:
             kept = spec.checkpoint.stopped(elapsed * speed, before)
+            complete = (kept.checkpoints - before.checkpoints) * spec.checkpoint.saving
+            broken = max(0.0, kept.saving - before.saving - complete)
         past.kept = kept
-        lost = (kept.lost - before.lost) / speed if status in ("preempted", "requeued") else 0.0
-        past.executed += elapsed - lost
+        lost, overhead = 0.0, kept.reading - before.reading
+        if status in ("preempted", "requeued"):
+            lost, overhead = (kept.lost - before.lost) / speed, overhead + broken
+            past.executed += elapsed - lost
+        past.lost += lost
+        past.overhead += overhead / speed
         self._core.tell("job_checkpointed", run, kept, lost)
 
     def plan_rest(self, job: LiveJob) -> None:
@@ -124,8 +131,8 @@ class Checkpoints:
         execution = self._under_way.pop(run, None)
         return None if execution is None else execution.stop()
 
-    def end(self, run: Run, status: str) -> Kept | None:
-        """End a run that saves to a storage or over a link; return its work kept, or ``None``: it is none of these."""
+    def end(self, run: Run, status: str) -> tuple[Kept, float] | None:
+        """End a run that saves to a storage or over a link, as its execution does; ``None``: it is none of these."""
         execution = self._under_way.pop(run, None)
         return None if execution is None else execution.end(status)
 
@@ -260,10 +267,14 @@ class _Execution:
             flow.cancel()
         return self._state
 
-    def end(self, status: str) -> Kept:
-        """End the execution and return the work that its checkpoints have kept."""
+    def end(self, status: str) -> tuple[Kept, float]:
+        """End the execution; return the work that its checkpoints have kept, and the seconds of a save broken off."""
         state = self.stop()
-        kept = state.kept
+        kept, broken = state.kept, 0.0
         if status == "completed":
-            return kept._replace(saved=self._work)
-        return kept._replace(lost=kept.lost + state.done)
+            return kept._replace(saved=self._work), broken
+        if state.phase == "cost":
+            broken = self._spec.cost - state.left
+        elif state.phase == "write":
+            broken = self._spec.cost + float(self._core.env._now - self._since) * self._speed
+        return kept._replace(lost=kept.lost + state.done), broken

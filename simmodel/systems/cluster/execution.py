@@ -170,9 +170,12 @@ class JobExecution:
         elif self.plans:
             self.checkpoints.begin(run)
         past, resumed = job.history, False
-        if past is not None and past.resumes:
-            resumed = past.attempt_start is not None  # else it was bound to a host
-            job.remember().resumes = None
+        if past is not None:
+            if past.stopped is not None:
+                job.remember().go_on(now)
+            if past.resumes:
+                resumed = past.attempt_start is not None  # else it was bound to a host
+                job.remember().resumes = None
         if resumed:
             self._core.tell("job_resumed", run)
         else:
@@ -195,6 +198,8 @@ class JobExecution:
         self._queueing.leave(job)
         self._dependencies.unblock(job)
         job.state = state
+        if job.history is not None:
+            job.remember().go_on(self.env._now)
         self._core.tell("job_cancelled", job)
         self._over(job)
 
@@ -262,6 +267,8 @@ class JobExecution:
         self._queueing.join(job, places_to_wait(job, self._core))  # with its attempt: plans see that it is back
         for entry in self._queueing.choices.get(job, (job,)):
             entry.attempts -= 1
+        if job.attempts:
+            job.remember().stopped = float(self.env.now)
         for each in freed:
             self._queueing.enqueue(each)
 
@@ -430,6 +437,7 @@ class JobExecution:
         run.place.give_back(job, run.grant)
         job.run = None
         job.suspend(self.env._now, run.grant, run.place.speed_of(job, run.grant.nodes))
+        job.remember().stop(self.env._now)
         freed = self._ended_watched(run, "suspended") if job.watched else ()
         self._core.tell("job_suspended", run)
         for each in (*freed, job):

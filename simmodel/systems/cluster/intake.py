@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from simmodel.environment import GIVE_UP
 from simmodel.foundation.errors import ImpossibleWork, InputError, unknown
 from simmodel.records.streamed_recorder import StreamedRecorder
 from simmodel.systems.arrivals import (
@@ -444,7 +445,7 @@ class Intake:
         """Plan the cancellation of a job at an instant (s); at a past one it is cancelled at once."""
         core = self._core
         at = max(at, core.env._now)
-        self._cancellations[job] = core.env.call_at(at, lambda: self._cancel(job), core.end_priority)
+        self._cancellations[job] = core.env.call_at(at, lambda: self._cancel(job), core.end_priority, GIVE_UP)
 
     def forget_cancellation(self, job: LiveJob) -> None:
         """Withdraw the planned cancellation of a job that has ended or left."""
@@ -546,7 +547,10 @@ class ChunkedReplay:
     def begin(self) -> None:
         """Plan the submission of the first chunk."""
         self._count_coming(1)  # until all has been read
-        self._intake.expect(self._plain(), None)
+        if self._core.only_pool is None:
+            self._plan_next()
+        else:
+            self._intake.expect(self._plain(), None)
 
     def read_the_rest(self) -> None:
         """Read the chunks that were not due before the end of the run, whose jobs are unsubmitted, and write them."""

@@ -95,6 +95,9 @@ def job_table(
     table: dict[str, Any] = {"job": known["job"], "submit": known["submit"], "start": start, "end": end}
     table |= {"processors": known["processors"], "status": status}
     table |= {"requested": known["asked"], "run": end - start, "wait": start - eligible}
+    past = {at[row]: tries for row, tries in ledger.past.items() if row in at}
+    if past:
+        table |= _stops(past, start - eligible)
     table |= {key: known[key] for key in (*CARRIED, "origin") if key in known}
     table |= {"attempts": column["attempts"], "site": names[column["site"] + 1].astype(str), "state": state}
     table |= {key: column[key] for key in ("assigned", "queued", "executing", "finished", "bytes_in", "bytes_out")}
@@ -104,6 +107,18 @@ def job_table(
     if any(reason):
         table["reason"] = reason
     return Table(table)
+
+
+def _stops(past: Mapping[int, Sequence[Try]], wait: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+    """Return the waits and the columns of interruptions of jobs that wait until their latest start, some of it held.
+
+    ``past``: their attempts that were not the last ones, by position.
+    """
+    lost, interruptions = np.zeros(len(wait)), np.zeros(len(wait), dtype=np.int32)
+    for i, tries in past.items():
+        held = [each.end - each.start for each in tries if each.start is not None]
+        lost[i], interruptions[i] = sum(held), len(held)
+    return {"wait": wait - lost, "interruptions": interruptions, "lost": lost, "suspended": np.zeros(len(wait))}
 
 
 def _states(

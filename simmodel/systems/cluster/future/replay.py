@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.snapshots.jobs import WorkState
     from simmodel.systems.cluster.snapshots import LiveCluster
     from simmodel.work.job import Run
 
@@ -32,11 +33,16 @@ __all__ = ["Course", "Prediction", "follow", "memory_of", "simulate_from"]
 
 
 class Course(NamedTuple):
-    """The events of a light what-if: (number, job, place, instant in s) of each start; ends by number; its end."""
+    """The events of a light what-if: (number, job, place, instant in s) of each start; ends by number; its end.
+
+    ``stops``: of interrupted jobs, by number, the first start (s), the seconds that they waited again, and those that
+    they were suspended or executed in vain.
+    """
 
     starts: list[tuple[int, int | str, str, float]]
     ends: dict[int, float]
     ended: float
+    stops: dict[int, tuple[float, float, float]]
 
 
 class Prediction:
@@ -70,7 +76,9 @@ class Prediction:
     def jobs(self) -> Table:
         """One row per job that ran or waited: ``job, submit, start, end, processors, requested, waiting``.
 
-        ``waiting``: whether it had not started in the snapshot. Instants in s; nan if not reached by the what-if.
+        ``waiting``: whether it had not started in the snapshot. Instants in s; nan if not reached by the what-if. If
+        jobs were interrupted, also ``waited``: the instant at which its wait ends, if all its waits follow each other;
+        ``stopped``: the seconds that it was suspended or executed in vain; ``run``: those that it needs.
         """
         snapshot = self.snapshot
         works = [run.work for run in snapshot.running]
@@ -79,7 +87,7 @@ class Prediction:
         starts = {work.work.number: work.started for work in snapshot.running}
         for number, _, _, start in self.course.starts:
             starts.setdefault(number, start)
-        return Table(
+        found = Table(
             {
                 "job": _column([work.id for work in works]),
                 "submit": np.array([work.submit for work in works], dtype=np.float64),
@@ -90,6 +98,16 @@ class Prediction:
                 "waiting": np.arange(len(works)) >= running,
             }
         )
+        return self._with_stops(found, works) if self.course.stops else found
+
+    def _with_stops(self, jobs: Table, works: Sequence[WorkState]) -> Table:
+        waited, run, stopped = jobs["start"].copy(), jobs["requested"].copy(), np.zeros(len(jobs))
+        for row, work in enumerate(works):
+            if work.number in self.course.stops:
+                begun, again, stopped[row] = self.course.stops[work.number]
+                waited[row] = begun + again
+                run[row] += 0.0 if work.past is None else work.past.executed
+        return jobs.with_columns(waited=waited, stopped=stopped, run=run)
 
 
 def _column(values: Sequence[int | str | None]) -> NDArray[np.generic]:
@@ -112,12 +130,17 @@ def follow(cluster: LiveCluster, snapshot: ClusterSnapshot, until: float | None)
     with _no_collections():
         _run(cluster, until, endless)
     starts = [(run.job.seq, run.job.id, run.place.name, run.started) for run in runs]
+    stops = {}
+    for run in runs:
+        past = run.job.history
+        if past is not None and past.begun is not None and past.interruptions:
+            stops[run.job.seq] = past.begun, past.waited, past.paused + past.lost + past.overhead
     last = float(env._now)
     if last == NEVER:
         last = max([snapshot.now, *(start[3] for start in starts), *ends.values()])
     runs.clear()  # the cluster is garbage for the collector, but not its jobs and their runs
     cluster.forget_ended()
-    return Prediction(snapshot, Course(starts, ends, last))
+    return Prediction(snapshot, Course(starts, ends, last, stops))
 
 
 def _run(cluster: LiveCluster, until: float | None, endless: bool) -> None:
