@@ -353,13 +353,18 @@ class ChooseNext(Act[JobWindow]):
         return () if self._easy is None else self._easy.beside(view, job.place, job)
 
     def state(self) -> Plain:
-        """Return the id of the job that is next, and whether nothing more is chosen at this decision."""
-        return {"next": None if self.shown.reserved is None else self.shown.reserved.id, "closed": self._closed}
+        """Return the id of the job that is next, whether nothing more is chosen now, and what backfilling keeps."""
+        kept = None if self._easy is None else self._easy.state()
+        name = None if self.shown.reserved is None else self.shown.reserved.id
+        return {"next": name, "closed": self._closed, **({"backfilling": kept} if kept else {})}
 
     def restore(self, values: Plain, view: View) -> None:
         """Take over the job that is next."""
         if isinstance(values, dict):
             name, self._closed = values["next"], bool(values["closed"])
+            kept = values.get("backfilling")
+            if self._easy is not None and isinstance(kept, dict):
+                self._easy.restore(kept)
             self.shown.reserved = None if name is None else next((job for job in view.waiting if job.id == name), None)
 
 

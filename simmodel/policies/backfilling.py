@@ -243,7 +243,7 @@ class Easy(Keeping):
         """Start other jobs beside a given one, which does not fit now, without delaying its earliest start."""
         if not place.simple:
             yield from self._promise(view, place, head)
-        elif place.free >= view.waiting.at(place).lanes(self.candidates).narrowest:
+        elif place.running.endless or place.free >= view.waiting.at(place).lanes(self.candidates).narrowest:
             yield from self._fill(view, place, head)
 
     def _fill(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:

@@ -125,3 +125,20 @@ def test_a_job_behind_the_window_is_not_seen():
     assert info["action_mask"].tolist() == [True, True]
     assert observation["jobs"][:, 2].argmin() == 1
     assert play(env, by_order("fcfs"))[2]["objective"] == pytest.approx((1 + 1.4 + 1.5) / 3)
+
+
+def test_copies_keep_what_is_kept_for_a_job_that_no_known_end_frees():
+    log = mixed_log(40)
+    env = batch_env(16, log.replace(requested=np.full(40, np.inf)), window=200, hold=False, backfill="easy")
+    _, _, info = play(env, first_allowed, steps=25)
+    copies = []
+    while "reason" not in info:
+        copies.append(env.fork())
+        *_, info = env.step(first_allowed(env, info))
+    jobs = env.simulation.result().jobs
+    starts = dict(zip(jobs["job"].tolist(), jobs["start"].tolist(), strict=True))
+    for copy in copies:
+        while "reason" not in copy.step(first_allowed(copy, {"action_mask": copy.action_masks()}))[-1]:
+            pass
+        own = copy.simulation.result().jobs
+        assert dict(zip(own["job"].tolist(), own["start"].tolist(), strict=True)).items() <= starts.items()
