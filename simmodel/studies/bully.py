@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 
 from simmodel.experiments.calls import map_calls
+from simmodel.metrics.statistics import all_equal
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.topology import read_topology
 from simmodel.runs import simulate
@@ -82,8 +83,8 @@ def bully_claims(found: Table) -> Table:
 
     The last claim goes beyond the paper: light jobs may be slowed less by the hybrid than by adjacent nodes, too.
     Columns: ``claim``; ``difference``, the mean over the seeds of the slowdown that is to be larger minus the other;
-    ``error``, its standard error; ``seeds``, in how many of them it is larger; ``holds``, whether the difference is
-    above twice its error.
+    ``error``, its standard error, infinite if all differences are equal; ``seeds``, in how many of them it is larger;
+    ``holds``, whether the difference is above twice its error.
 
     >>> bully_claims(bully_study(seeds=3))["holds"].tolist()
     [True, True, True, True, False]
@@ -102,7 +103,10 @@ def bully_claims(found: Table) -> Table:
         "heavy: random > hybrid": slowdown("random", "heavy") - slowdown(hybrid, "heavy"),
         "light: both > hybrid": lowest - slowdown(hybrid, "light"),
     }
-    errors = [float(each.std(ddof=1) / len(each) ** 0.5) if len(each) > 1 else np.inf for each in claims.values()]
+    errors = [
+        np.inf if len(each) < 2 or all_equal(each) else float(each.std(ddof=1) / len(each) ** 0.5)
+        for each in claims.values()
+    ]
     means = [float(each.mean()) for each in claims.values()]
     return Table(
         {

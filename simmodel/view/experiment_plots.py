@@ -146,7 +146,7 @@ def _panel(
         intervals = [found.interval(name, (platform, workload, policy)) for platform, workload, _ in groups]
         x = np.arange(len(groups)) + (number - (len(policies) - 1) / 2) * room
         means = np.array([each.mean for each in intervals])
-        widths = np.nan_to_num(np.array([each.half_width for each in intervals]))
+        widths = np.array([each.half_width for each in intervals])
         ax.errorbar(
             x,
             means,
@@ -354,9 +354,7 @@ def differences(
     ax = axes(None, (6.4, 0.9 + 0.25 * len(found)), figsize)
     for row, each in enumerate(found.values()):
         colour = GREY if 0 in each or not np.isfinite(each.half_width) else ORANGE if each.mean > 0 else BLUE
-        ax.errorbar(
-            each.mean, row, xerr=np.nan_to_num(each.half_width), fmt="o", color=colour, markersize=5, capsize=2.5
-        )
+        ax.errorbar(each.mean, row, xerr=each.half_width, fmt="o", color=colour, markersize=5, capsize=2.5)
     ax.set_yticks(np.arange(len(found)), list(found))
     ax.invert_yaxis()
     ax.axvline(0, color=GREY, linewidth=0.8)

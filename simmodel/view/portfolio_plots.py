@@ -331,8 +331,8 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
             continue
         mean = float(values.mean())
         error: dict[str, Any] = {}
-        if len(values) > 1:
-            half = float(np.nan_to_num(outcome.interval(name).half_width))
+        half = outcome.interval(name).half_width if len(values) > 1 else float("nan")
+        if np.isfinite(half):
             error = {"xerr": half, "error_kw": {"elinewidth": 1.0, "ecolor": INK, "capsize": 2}}
             longest = max(longest, mean + half)
         longest = max(longest, mean)

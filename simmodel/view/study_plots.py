@@ -93,7 +93,7 @@ def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None =
         colour = COLOURS[number % len(COLOURS)]
         hatch = ("", "///", "...")[number // len(COLOURS) % 3]
         ax.bar(x, means, 0.9 * room, color=colour, label=policy, hatch=hatch, edgecolor="white", linewidth=0)
-        ax.errorbar(x, means, widths, fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
+        ax.errorbar(x, means, [each.half_width for each in found], fmt="none", ecolor=INK, elinewidth=0.9, capsize=2)
         highest = max(highest, float((means + widths).max()))
         for at, mean, width in zip(x, means, widths, strict=True):
             top = (at, mean + width)
@@ -151,7 +151,7 @@ def _differences(curve: Curves, panels: Sequence[Axes]) -> None:
     for ax, ccr in zip(panels, curve.ccrs, strict=True):
         found = [curve.difference(fat, ccr, second, first) for fat in curve.fats]
         ax.axhline(0, color=GREY, linewidth=0.8)
-        means, widths = [each.mean for each in found], np.nan_to_num([each.half_width for each in found])
+        means, widths = [each.mean for each in found], [each.half_width for each in found]
         ax.errorbar(curve.fats, means, widths, fmt="o", color=INK, markersize=3, elinewidth=0.9, capsize=2)
         tidy(ax)
     panels[0].set_ylabel(f"{second} less {first}")

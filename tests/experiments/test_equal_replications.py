@@ -30,6 +30,9 @@ def test_one_log_is_no_sample_in_an_exploration() -> None:
     assert found.summary().splitlines()[-1] == EQUAL
     assert "±" not in found.summary()
     assert EQUAL not in explore(4, {"log": LOG}, ["fcfs"], seeds=1).summary()  # one run is a run
+    bars = [lines for ax in found.plot().axes for drawn in ax.containers for lines in drawn.lines[2]]
+    assert len(bars) == 4
+    assert not any(len(segment) for lines in bars for segment in lines.get_segments())
 
 
 @pytest.mark.parametrize("goal", ["wait_mean decided", "wait_mean ± 5 %", "wait_mean ± 5 %, makespan ± 1"])

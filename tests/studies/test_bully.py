@@ -7,6 +7,7 @@ import pytest
 
 from simmodel.foundation.errors import InputError
 from simmodel.studies.bully import BULLY_PLACEMENTS, bully_claims, bully_study
+from simmodel.work.table import Table
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +46,15 @@ def test_fast_networks_slow_nobody():
 def test_other_networks_are_refused():
     with pytest.raises(InputError, match="hybrid"):
         bully_study("torus:24,24 bandwidth=1GBps", seeds=1, placements=["hybrid"])
+
+
+def test_seeds_that_are_copies_show_nothing():
+    rows = [
+        (placement, seed, kind) for placement in BULLY_PLACEMENTS for seed in range(3) for kind in ("heavy", "light")
+    ]
+    columns = dict(zip(("placement", "seed", "kind"), map(list, zip(*rows, strict=True)), strict=True))
+    slowdown = [1.5 if row[0] == "random" else 1.2 for row in rows]
+    claims = bully_claims(Table({**columns, "slowdown": slowdown, "worst": slowdown}))
+    assert np.isinf(claims["error"]).all()
+    assert not claims["holds"].any()
+    assert claims["difference"][0] == pytest.approx(0.3)

@@ -220,10 +220,10 @@ def _examined(found: Calibration, parts: Sequence[Block], run: Runner, seed: int
         return _rerun(found)
     best, times = near.point, near.times
     for turn in range(_ROUNDS):
-        best, times = refined(found.fit, parts, attrs.evolve(near, point=best, times=times), run, seed + turn)
+        best, times = refined(found.fit, parts, near.moved_to(best, times), run, seed + turn)
     searched = times
     for _ in range(2):
-        best, times = fitted(found.fit, parts, attrs.evolve(near, point=best, times=times), run, searched)
+        best, times = fitted(found.fit, parts, near.moved_to(best, times), run, searched)
     known = identified(found.fit, parts, near, best, times, run, seed=seed, level=found.level)
     return attrs.evolve(found, values=space.values(best), times_after=times, identified=tuple(known))
 

@@ -38,6 +38,7 @@ _FAR = 5.0  # logarithm of the factor by which times grow at most
 _WIDE = 0.5  # share of a range from which on an interval says too little
 _NARROW = 0.05  # share of a range below which one says enough, however small its value
 _ALIKE = 0.9  # correlation of the estimates of two parameters on a ridge
+_POINTS = 10  # distinct estimates, beyond one for each parameter, below which they do not show a ridge
 _NEARBY = 0.03  # of a whole number, to each side
 _STAYS = 0.3  # of the errors: the change of times that counts as none
 _NEAR = 0.005  # relative difference of losses that counts as none
@@ -126,15 +127,21 @@ class Neighbourhood:
         by quantity, the change of the times by a unit of each parameter: one row per parameter
     relative
         which parameters multiply the times: those on a logarithmic scale
-    base
-        the times at the point of the slopes
     """
 
     point: Array
     times: Times
     slopes: dict[str, Array]
     relative: NDArray[np.bool_]
-    base: Times
+
+    def moved_to(self, point: Array, times: Times) -> Neighbourhood:
+        """Return that of another point, with its times: slopes of parameters that multiply times grow with these."""
+        slopes = {}
+        for name, steep in self.slopes.items():
+            before, now = self.times[name], times[name]
+            grown = np.where((before > 0) & (now > 0), now, 1.0) / np.where((before > 0) & (now > 0), before, 1.0)
+            slopes[name] = np.where(self.relative[:, None], steep * grown, steep)
+        return Neighbourhood(point, times, slopes, self.relative)
 
 
 def possible_times(fit: Fit, values: Mapping[str, Any]) -> Times | None:
@@ -176,7 +183,7 @@ def surroundings(
                 for name in slopes if apart else ():
                     slopes[name][i, here] = (above[name][here] - below[name][here]) / apart
     relative = np.array([each.scale.startswith("log") for each in space.parameters])
-    return Neighbourhood(point, found[0], slopes, relative, found[0])
+    return Neighbourhood(point, found[0], slopes, relative)
 
 
 def _turn(parts: Sequence[Block], turn: int) -> list[int]:
@@ -281,12 +288,12 @@ def _linear(near: Neighbourhood, local: _Local, part: Block, points: Array) -> d
     away, relative = points - near.point[own], near.relative[own]
     found = {}
     for name, slopes in near.slopes.items():
-        times, base = near.times[name][local.rows], near.base[name][local.rows]
+        times = near.times[name][local.rows]
         steep = slopes[own][:, local.rows]
-        positive = np.where(base > 0, base, 1.0)
+        positive = np.where(times > 0, times, 1.0)
         grown = np.exp(np.clip(away[:, relative] @ (steep[relative] / positive), -_FAR, _FAR))
         linear = away[:, relative] @ steep[relative]
-        moved = np.where((base > 0) & (times > 0), times * grown, times + linear)
+        moved = np.where(times > 0, times * grown, times + linear)
         found[name] = moved + away[:, ~relative] @ steep[~relative]
     return found
 
@@ -344,13 +351,14 @@ def identified(
     """
     assert fit.observed is not None
     space = fit.varied.space
-    near = attrs.evolve(near, point=best, times=times)
+    near = near.moved_to(best, times)
     found: dict[int, Identified] = {}
     for part in parts:
         logs = Logarithms.of(fit.observed, part)
         if logs is not None:
             squares = LeastSquares.at(logs, near.slopes, times, part.parameters)
             found.update(_by_squares(fit, part, squares, best, run, level))
+    fixed = {i for i, each in found.items() if each.verdict == "identified"}
     scans = _scans(fit, parts, best, run, found)
     for number, part in enumerate(parts):
         rng = np.random.default_rng([seed, 3, number])
@@ -369,13 +377,15 @@ def identified(
             low, high = np.quantile(estimates[:, column], [tail, 1 - tail]).tolist()
             alike = _indistinguishable(fit, local, times, scans.get(i, []), rng)
             if parameter.choices:
-                value, others = parameter.value(best[i]), ", ".join(str(parameter.value(at)) for at in alike)
+                value, alternatives = parameter.value(best[i]), ", ".join(str(parameter.value(at)) for at in alike)
                 verdict = "flat" if alike else "identified"
-                found[i] = Identified(name=parameter.name, low=value, high=value, verdict=verdict, other=others)
+                found[i] = Identified(name=parameter.name, low=value, high=value, verdict=verdict, other=alternatives)
                 continue
             low, high = min([low, best[i], *alike]), max([high, best[i], *alike])
-            names = [space.names[j] for j in part.parameters]
-            verdict, other = _verdict(estimates, column, _is_wide(parameter, low, best[i], high), names)
+            verdict, other = "identified", ""
+            if _is_wide(parameter, low, best[i], high):
+                others = [k for k, j in enumerate(part.parameters) if j != i and j not in fixed]
+                verdict, other = _verdict(estimates, column, others, [space.names[j] for j in part.parameters])
             ends = (parameter.value(low), parameter.value(high))
             if verdict == "identified" and not QUEUES.isdisjoint(local.observed.quantities):
                 verdict, ends = "no interval", (None, None)
@@ -584,21 +594,26 @@ def _estimates(fit: Fit, near: Neighbourhood, local: _Local, part: Block, rng: n
     return np.asarray(points[np.argmin(logs, axis=1)])
 
 
-def _verdict(estimates: Array, column: int, wide: bool, names: Sequence[str]) -> tuple[str, str]:
-    """Return whether a parameter is known, and with which others if only a combination of them is.
+def _verdict(estimates: Array, column: int, others: Sequence[int], names: Sequence[str]) -> tuple[str, str]:
+    """Return that a parameter is not known, or with which others if only a combination of them is.
 
     It is known only together with others if they explain nearly all of the variance of its estimates: then a
-    combination of them is known far better than each alone, whatever the ranges are.
+    combination of them is known far better than each alone, whatever the ranges are. A few distinct estimates lie on a
+    line whatever the record is.
+
+    >>> along = np.linspace(0, 1, 200)
+    >>> _verdict(np.column_stack([along, 1 - along]), 0, [1], ["pilot", "stage"])
+    ('ridged', 'stage')
+    >>> _verdict(np.repeat([[0.1, 0.3], [0.7, 0.2]], 100, axis=0), 0, [1], ["pilot", "stage"])
+    ('flat', '')
     """
-    if not wide:
-        return "identified", ""
     away = estimates - estimates.mean(axis=0)
-    varying = [other for other in range(len(names)) if other != column and away[:, other].any()]
-    variance = float((away[:, column] ** 2).mean())
-    if varying and variance > 0:
+    several = [len(np.unique(each)) >= len(names) + _POINTS for each in estimates.T]
+    varying = [other for other in others if several[other]]
+    if varying and several[column]:
         slopes = np.linalg.lstsq(away[:, varying], away[:, column], rcond=None)[0]
         left = away[:, column] - away[:, varying] @ slopes
-        if float((left**2).mean()) < (1 - _ALIKE**2) * variance:
+        if float((left**2).mean()) < (1 - _ALIKE**2) * float((away[:, column] ** 2).mean()):
             shares = np.abs(slopes) * away[:, varying].std(axis=0)
             strong = [names[other] for other, share in zip(varying, shares, strict=True) if share > 0.3 * shares.max()]
             return "ridged", " and ".join(strong)

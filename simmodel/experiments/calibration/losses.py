@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LOSSES", "Criterion", "Loss", "QuantileDistance", "RelativeError", "StartError"]
 
-_LEAST = 1e-9  # an error below counts as this one, so that a geometric mean is not zero for one perfect cell
 _AVERAGES = ("sums", "ratios", "median")
 _QUANTILES = tuple(i / 20 for i in range(1, 20))
 
@@ -25,10 +24,12 @@ _QUANTILES = tuple(i / 20 for i in range(1, 20))
 class Loss(Shown):
     """The error of the jobs of one cell: derive from it and define :meth:`error`.
 
-    ``quantity`` is the quantity compared.
+    ``quantity`` is the quantity compared, ``noise`` the error that is within the noise of a record: errors are averaged
+    with it added, so that no cell that is met exactly outweighs all others.
     """
 
     quantity: str = "walltime"
+    noise: float = 0.01
 
     @property
     def grows(self) -> bool:
@@ -146,6 +147,7 @@ class StartError(Fields, Loss):
 
     robust: bool = False
     quantity: str = attrs.field(default="start", init=False)
+    noise = 1.0
 
     @property
     def grows(self) -> bool:
@@ -242,18 +244,21 @@ class Criterion:
     def total(self, errors: Mapping[str, Sequence[float]], defined: Mapping[str, Sequence[bool]]) -> float:
         """Return the weighted geometric mean of the errors of cells, among those that are defined; nan if one is nan.
 
+        It is the mean of the errors with the noise added, less the noise (a shifted geometric mean).
+
         >>> criterion = Criterion.of("walltime")
-        >>> round(criterion.total({"walltime": [0.1, 0.4, 9]}, {"walltime": [True, True, False]}), 6)
-        0.2
+        >>> round(criterion.total({"walltime": [0.09, 0.39, 9]}, {"walltime": [True, True, False]}), 6)
+        0.19
         """
-        logs, weights = 0.0, 0.0
+        logs, noise, weights = 0.0, 0.0, 0.0
         for name, values in errors.items():
+            own, weight = self.losses[name].noise, self.weights[name]
             for value, counts in zip(values, defined[name], strict=True):
                 if counts:
-                    logs += self.weights[name] * np.log(max(value, _LEAST))
-                    weights += self.weights[name]
-        found = float(np.exp(logs / weights)) if weights else float("nan")
-        return 0.0 if found <= _LEAST * (1 + 1e-9) else found
+                    logs += weight * np.log1p(value / own)
+                    noise += weight * np.log(own)
+                    weights += weight
+        return float(np.exp(noise / weights) * np.expm1(logs / weights)) if weights else float("nan")
 
     def defined(self, observed: Observations, cells: Iterable[Cell]) -> dict[str, list[bool]]:
         """Return for which cells each loss is defined."""
@@ -270,7 +275,7 @@ class Criterion:
         cells: Sequence[Cell],
         picks: Sequence[NDArray[np.intp]],
     ) -> NDArray[np.float64]:
-        """Return the logarithm of the total for several choices of jobs and several rows of times.
+        """Return the logarithm of the total with the noise added, for several choices of jobs and rows of times.
 
         Parameters
         ----------
@@ -285,7 +290,7 @@ class Criterion:
                 recorded = observed.jobs[loss.quantity][cell.rows]
                 if not loss.problem(recorded):
                     errors = loss.resampled(times[loss.quantity][:, cell.rows], recorded, pick)
-                    logs += self.weights[name] * np.log(np.maximum(errors, _LEAST))
+                    logs += self.weights[name] * np.log(errors + loss.noise)
                     weights += self.weights[name]
         return logs / weights
 
