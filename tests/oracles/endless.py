@@ -6,7 +6,8 @@ end just after now.
 
 No known end frees a job if the expected ends that are finite never do, and running work without a limit could. Other
 jobs then start only on processors that have been free at all decisions since this job came first: ``mark`` is the least
-number of these. Under conservative backfilling it is the first job without a plan.
+number of these. Under conservative backfilling it is the first job without a plan, and what was kept for it is
+forgotten once no job without a limit runs.
 """
 
 from __future__ import annotations
@@ -84,6 +85,8 @@ def _conservative(state: _State, jobs: Sequence[Job]) -> None:
 def _plan(state: _State, jobs: Sequence[Job]) -> bool:
     """Plan all jobs; return whether that holds: not if work without a limit starts and none has run before."""
     endless = inf in [end for end, _ in state.running.values()]
+    if not endless:
+        state.kept_for = -1
     planned: list[tuple[float, float, int]] = []  # (start, end, processors)
     first = -1  # the first job that no known end frees
 
