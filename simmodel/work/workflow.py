@@ -245,6 +245,11 @@ class Workflow:
         self.report = report or Report()
         self.machines = tuple(machines)
         self.makespan = makespan
+        lists: dict[str, object] = {"tasks": tasks, "edges": () if edges is None else edges, "files": files}
+        for what, given in lists.items():
+            vanish = isinstance(given, Mapping) and any(each is not None for each in given.values())
+            if vanish or isinstance(given, str) or not isinstance(given, Iterable):
+                raise InputError(f"must be a list, got {shown(given)}", place=what)
         self.tasks: dict[TaskId, Task] = {}
         for task in tasks:
             if of_class(task, Task, "a Task", "tasks").id in self.tasks:
@@ -603,7 +608,7 @@ class Workflow:
         (10, 5000)
         """
         files = self.files.values() if data == 1 else [DataObject(f.name, f.size * data) for f in self.files.values()]
-        new = self._like(map(change, self), self._pairs, files, name or self.name)
+        new = self._like(map(change, self), list(self._pairs), files, name or self.name)
         if list(new.tasks) != list(self.tasks):
             raise InputError("change: must keep the ids of tasks")
         return new

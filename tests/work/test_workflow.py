@@ -486,7 +486,12 @@ A, B = Task(id="a"), Task(id="b")
         (([A, B], [("a", "b", ["f"])]), "edge from 'a' to 'b': must be bytes or data objects, got 'f'"),
         (([A, B], [Edge("a", "b", ("f",), 5)]), "edge from 'a' to 'b': unknown data object 'f'"),
         ((["a"],), "tasks: must be a Task, got 'a'"),
-        (({"a": A},), "tasks: must be a Task, got 'a'"),
+        (({"a": A},), "tasks: must be a list, got {'a':"),
+        ((A,), "tasks: must be a list, got Task"),
+        (([A, B], {("a", "b"): 5}), "edges: must be a list, got {"),
+        (([A, B], "ab"), "edges: must be a list, got 'ab'"),
+        (([A, B], 5), "edges: must be a list, got 5"),
+        (([A], [], 5), "files: must be a list, got 5"),
         (([A], [], ["f"]), "files: must be a DataObject, got 'f'"),
     ],
 )

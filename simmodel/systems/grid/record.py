@@ -147,6 +147,9 @@ def _states(
         column["end"][i], reason[i] = fate.at, fate.reason
     for row, error in ledger.errors.items():
         reason[at[row]] = error
+    cancelled = state == "cancelled"  # also without a start it has an end
+    for name, other in (("end", "finished"), ("finished", "end")):
+        column[name] = np.where(cancelled & np.isnan(column[name]), column[other], column[name])
     return status, state, reason
 
 

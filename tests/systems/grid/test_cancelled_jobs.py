@@ -117,3 +117,11 @@ def test_a_broker_over_clusters_cancels_the_jobs_that_it_holds_back():
     found = simulate({"a": 4, "b": 4}, [Job(id=1, run=10, cancel=20), Job(id=2, run=10, cancel=30)], last)
     assert found.jobs["status"].tolist() == ["cancelled", "cancelled"]
     assert found.jobs["end"].tolist() == [20, 30]
+
+
+def test_a_job_that_is_cancelled_before_its_start_has_the_same_end_on_all_systems():
+    jobs = [Job(id=1, run=50), Job(id=2, run=10, cancel=10), Job(id=3, submit=20, run=10, cancel=20)]
+    for platform in (1, {"a": 1}, GridSpec(sites=[SiteSpec(name="a", cores=1)])):
+        found = simulate(platform, jobs)
+        assert found.jobs["end"].tolist() == [50, 10, 20]
+    assert found.jobs["finished"].tolist() == [50, 10, 20]
