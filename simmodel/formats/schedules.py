@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from simmodel.formats.tables import csv_rows
+from simmodel.formats.tables import csv_rows, taken
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import Source, check_count, read_lines, reader
 from simmodel.platform.node_lists import node_names
 from simmodel.work.table import Table
+from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["read_schedule"]
 
+_Row: TypeAlias = "tuple[int, list[str]]"
+"""The number of a line, and its cells."""
 _RST = 9  # cells: job; processors; processors; requested; run; wait; submit; start; end
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "job": ("job", "job_id", "jobid", "job_number", "id"),
@@ -29,11 +32,11 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "wait": ("wait", "waiting_time", "wait_time"),
     "run": ("run", "execution_time", "run_time", "runtime", "makespan"),
     "place": ("place",),
-    "nodes": ("nodes", "allocated_resources", "node_list", "nodelist", "assigned_nodes"),
+    "nodes": ("nodes", "allocated_resources", "allocated_processors", "node_list", "nodelist", "assigned_nodes"),
     "cores": ("cores",),
     "gpus": ("gpus",),
     "memory": ("memory",),
-    "status": ("status", "final_state", "state"),
+    "status": ("status", "final_state", "state", "success"),
 }
 """Our column, and its names: here, in Batsim's ``jobs.csv``, in ElastiSim's job statistics; _ stands for a space."""
 _TIMES = ("start", "end", "submit", "wait", "run")
@@ -45,7 +48,9 @@ _NUMBERS = re.compile(r"\d{1,9}(-\d{1,9})?")
 
 
 @reader
-def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Table:
+def read_schedule(
+    source: Source, names: Mapping[str, str] | None = None, *, strict: bool | None = None, report: Report | None = None
+) -> Table:
     """Read the starts and ends of jobs from a file that any simulator wrote.
 
     A CSV file with a header needs the job and its start (or submission and wait); its end (or run time) and its nodes
@@ -64,6 +69,11 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     names
         ``job``, ``start``, ``end``, ``submit``, ``wait``, ``run``, ``nodes`` or ``place`` to the column's name in the
         file
+    strict
+        whether a line that cannot be read is an error, or else passed over and counted in ``report`` (default: as
+        :func:`~simmodel.foundation.loading.reading` says)
+    report
+        where what is passed over is counted
 
     Returns
     -------
@@ -90,19 +100,46 @@ def read_schedule(source: Source, names: Mapping[str, str] | None = None) -> Tab
     if not rows:
         raise InputError("must have jobs, got an empty file", source=origin)
     first = rows[0][1]
+    bad = _Bad(origin, strict, Report() if report is None else report)
     if any(line.startswith(";") for _, line in lines[:1]) or len(first.split()) == 18:
-        return _of_swf(rows, origin)
+        return _of_swf(rows, bad)
     if _ACCASIM.fullmatch(first.strip()):
-        return _of_accasim(rows, origin)
+        return _of_accasim(rows, bad)
     if first.count(";") == _RST - 1 and not any(each.isalpha() for each in first):
         cells = [(number, line.split(";")) for number, line in rows]
-        return _table({"job": 0, "submit": 6, "start": 7, "end": 8}, cells, _RST, origin)
-    return _of_csv(rows, names or {}, origin)
+        where = {"job": 0, "submit": 6, "start": 7, "end": 8}
+        return _table(where, bad.sound(cells, where, _RST), origin)
+    return _of_csv(rows, names or {}, bad)
 
 
-def _of_swf(rows: list[tuple[int, str]], origin: str) -> Table:
-    cells = [(number, line.split()) for number, line in rows]
-    found = _table({"job": 0, "submit": 1, "wait": 2, "run": 3}, cells, 18, origin)
+class _Bad(NamedTuple):
+    """What becomes of the lines of a file that cannot be read."""
+
+    origin: str
+    strict: bool | None
+    report: Report
+
+    def read(self, rows: Iterable[_Row], take: Callable[[_Row], _Row]) -> list[_Row]:
+        """Return what ``take`` makes of the rows; those for which it raises ``ValueError`` are refused or counted."""
+        return list(taken(((row[0], row) for row in rows), take, self.origin, self.report, strict=self.strict))
+
+    def sound(self, rows: Iterable[_Row], where: Mapping[str, int], width: int) -> list[_Row]:
+        """Return the rows of this many cells whose times are numbers."""
+
+        def take(row: _Row) -> _Row:
+            if len(row[1]) != width:
+                raise ValueError(f"must have {width} cells, got {len(row[1])}")
+            for name in where.keys() - {"job"}:
+                _seconds(row[1][where[name]], name)
+            return row
+
+        return self.read(rows, take)
+
+
+def _of_swf(rows: list[tuple[int, str]], bad: _Bad) -> Table:
+    where = {"job": 0, "submit": 1, "wait": 2, "run": 3}
+    cells = bad.sound([(number, line.split()) for number, line in rows], where, 18)
+    found = _table(where, cells, bad.origin)
     status = np.array([line[10] for _, line in cells])
     gone = (status == "5") & ~(found["end"] > found["start"])  # cancelled while they waited
     start, end = np.where(gone, np.nan, found["start"]), np.where(gone, found["start"], found["end"])
@@ -110,25 +147,27 @@ def _of_swf(rows: list[tuple[int, str]], origin: str) -> Table:
     return found.with_columns(start=start, end=end, status=words).where(gone | ~np.isnan(start))
 
 
-def _of_accasim(rows: list[tuple[int, str]], origin: str) -> Table:
-    cells = []
-    for number, line in rows:
+def _of_accasim(rows: list[tuple[int, str]], bad: _Bad) -> Table:
+    def take(row: _Row) -> _Row:
+        number, (line,) = row
         found = _ACCASIM.fullmatch(line.strip())
         if found is None:
-            message = f"must be job;...;submission__nodes__start;end;..., got {shown(line)}"
-            raise InputError(message, source=origin, place=f"line {number}")
+            raise ValueError(f"must be job;...;submission__nodes__start;end;..., got {shown(line)}")
         job, submit, _, start, end = found.groups()
         try:
             seconds = [
                 str(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp()) for each in (submit, start, end)
             ]
         except ValueError as error:
-            raise InputError(f"invalid date: {error}", source=origin, place=f"line {number}") from None
-        cells.append((number, [job, *seconds]))
-    return _table({"job": 0, "submit": 1, "start": 2, "end": 3}, cells, 4, origin)
+            raise ValueError(f"invalid date: {error}") from None
+        return number, [job, *seconds]
+
+    cells = bad.read([(number, [line]) for number, line in rows], take)
+    return _table({"job": 0, "submit": 1, "start": 2, "end": 3}, cells, bad.origin)
 
 
-def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) -> Table:
+def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], bad: _Bad) -> Table:
+    origin = bad.origin
     delimiter = max(",;|\t", key=rows[0][1].count)
     lines = [(n, cells) for n, line in rows for _, cells in csv_rows([line], origin, delimiter, n)]
     header, cells = [cell.strip() for cell in lines[0][1]], lines[1:]
@@ -146,23 +185,29 @@ def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], origin: str) 
         raise InputError(f"missing column {lacking}; columns: {', '.join(map(shown, header[:20]))}", source=origin)
     is_count = "nodes" not in names and "nodes" in where and lower[where["nodes"]] == "nodes"
     basic = {name: place for name, place in where.items() if name in ("job", *_TIMES)}
-    table = _table(basic, cells, len(header), origin)
-    return table.with_columns(**_on_nodes(where, cells, is_count, origin))
+    cells = bad.sound(cells, basic, len(header))
+    texts = [row[where["nodes"]].strip() for _, row in cells] if "nodes" in where else []
+    on_nodes = any(texts) and not (is_count and all(text.isdigit() or not text for text in texts))
+
+    def take(row: _Row) -> _Row:
+        _nodes(row[1][where["nodes"]].strip())
+        return row
+
+    if on_nodes:
+        cells = bad.read(cells, take)
+    return _table(basic, cells, origin).with_columns(**_on_nodes(where, cells, on_nodes))
 
 
-def _on_nodes(
-    where: Mapping[str, int], rows: list[tuple[int, list[str]]], is_count: bool, origin: str
-) -> dict[str, Any]:
-    """Return the columns that say where jobs run; ``is_count``: nodes that are all plain numbers are how many."""
+def _on_nodes(where: Mapping[str, int], rows: list[_Row], named: bool) -> dict[str, Any]:
+    """Return the columns that say where jobs run; ``named``: their nodes are named."""
     columns: dict[str, Any] = {}
     if "status" in where:
         columns["status"] = _objects([cells[where["status"]].strip() for _, cells in rows])
     if "place" in where:
         columns["place"] = _objects([cells[where["place"]].strip() or None for _, cells in rows])
-    texts = [(number, cells[where["nodes"]].strip()) for number, cells in rows] if "nodes" in where else []
-    if not any(text for _, text in texts) or (is_count and all(text.isdigit() or not text for _, text in texts)):
+    if not named:
         return columns
-    columns["nodes"] = _objects([_nodes(text, number, origin) for number, text in texts])
+    columns["nodes"] = _objects([_nodes(cells[where["nodes"]].strip()) for _, cells in rows])
     if all(name in where for name in _PARTS):
         for name in _PARTS:
             columns[name] = _objects([_amounts(cells[where[name]]) for _, cells in rows])
@@ -175,7 +220,7 @@ def _objects(values: list[Any]) -> NDArray[Any]:
     return column
 
 
-def _nodes(text: str, number: int, origin: str) -> tuple[int | str, ...]:
+def _nodes(text: str) -> tuple[int | str, ...]:
     """Return the nodes of a cell: numbers and ranges of numbers, or names in short."""
     if text in ("", "[]"):
         return ()
@@ -187,7 +232,7 @@ def _nodes(text: str, number: int, origin: str) -> tuple[int | str, ...]:
         check_count("nodes", sum(last[-1] - last[0] + 1 for last in ends))
         return tuple(node for last in ends for node in range(last[0], last[-1] + 1))
     except InputError as error:
-        raise InputError(f"nodes: {error.message}", source=origin, place=f"line {number}") from None
+        raise ValueError(f"nodes: {error.message}") from None
 
 
 def _amounts(text: str) -> tuple[float, ...] | None:
@@ -200,18 +245,16 @@ def _amounts(text: str) -> tuple[float, ...] | None:
         return None
 
 
-def _table(where: Mapping[str, int], rows: list[tuple[int, list[str]]], width: int, origin: str) -> Table:
+def _table(where: Mapping[str, int], rows: list[_Row], origin: str) -> Table:
     """Return the table of a schedule from the cells of its rows."""
     if not rows:
         raise InputError("must have jobs, got none", source=origin)
     columns: dict[str, list[float]] = {name: [] for name in where if name != "job"}
     jobs: list[str] = []
-    for number, cells in rows:
-        if len(cells) != width:
-            raise InputError(f"must have {width} cells, got {len(cells)}", source=origin, place=f"line {number}")
+    for _, cells in rows:
         jobs.append(cells[where["job"]].strip())
         for name, into in columns.items():
-            into.append(_seconds(cells[where[name]], name, number, origin))
+            into.append(_seconds(cells[where[name]], name))
     found = {name: np.array(values, dtype=np.float64) for name, values in columns.items()}
     for name in ("start", "end", "wait", "run"):  # -1: unknown
         if name in found:
@@ -222,14 +265,14 @@ def _table(where: Mapping[str, int], rows: list[tuple[int, list[str]]], width: i
     return Table(columns_found | {name: found[name] for name in ("submit",) if name in found})
 
 
-def _seconds(cell: str, name: str, number: int, origin: str) -> float:
+def _seconds(cell: str, name: str) -> float:
     text = cell.strip()
     try:
         value = float(text) if text else float("nan")
     except ValueError:
         value = float("inf")
     if value in (float("inf"), float("-inf")):
-        raise InputError(f"{name}: must be seconds, got {shown(cell)}", source=origin, place=f"line {number}")
+        raise ValueError(f"{name}: must be seconds, got {shown(cell)}")
     return value
 
 

@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
+from simmodel.catalogue.formats import FORMATS, looks_like, read_file
 from simmodel.formats.schedules import read_schedule
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.loading import held
 from simmodel.records.job_record import JobRecord
 from simmodel.work.outcomes import outcome_in
 from simmodel.work.prepare import distinct_jobs
 from simmodel.work.table import Table
-from simmodel.work.workload import Workload, cancelled_waiting
+from simmodel.work.workload import Report, Workload, cancelled_waiting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -127,12 +129,17 @@ def schedule_of(workload: Workload, given: GivenSchedule) -> Schedule:
     (Fault(kind='missing job', job=2, at=5.0, text='job 2, submitted at 5 s, is not in the schedule'),)
     """
     workload, _ = distinct_jobs(workload)
+    report = Report()
+    if isinstance(given, str | Path):
+        given = _of_file(given, report)
     jobs, start, end, submit, held, words = _columns(workload, given)
     faults: list[Fault] = []
     rows = {_name(job): row for row, job in reversed(list(enumerate(workload["job"].tolist())))}
     later, others = _submitted(workload, rows, jobs, submit)
     faults += others
-    notes = [] if not later else [f"the times of the schedule are shifted by {later:.10g} s, as its submissions are"]
+    notes = [f"of the schedule: {line}" for line in report.lines()]
+    if later:
+        notes.append(f"the times of the schedule are shifted by {later:.10g} s, as its submissions are")
     start, end = start + later, end + later
     found: dict[int, tuple[float, float, int]] = {}
     without: dict[int, tuple[str, float]] = {}
@@ -263,11 +270,31 @@ def _submitted(
     return later, faults
 
 
-def _columns(workload: Workload, given: GivenSchedule) -> _Given:
+_LOGS = ("sacct", "pbs", "gwf")
+
+
+def _of_file(source: str | Path, report: Report) -> Table | Workload:
+    """Return the schedule in a file, or the log that it is: its recorded starts are a schedule, too."""
+    file = held(source)
+    try:
+        return read_schedule(file, report=report)
+    except InputError:
+        if isinstance(file, Path):
+            is_log = file.is_file() and any(looks_like(file, format) for format in _LOGS)
+        else:
+            file.seek(0)
+            is_log = any(looks_like(file, format) for format in _LOGS)
+        if not is_log:
+            raise
+    report.skipped.clear()
+    log: Workload = read_file(file, "workload", FORMATS, None, {})
+    report.skipped.update(log.report.skipped)
+    return log
+
+
+def _columns(workload: Workload, given: Workload | JobRecord | Table | Mapping[Any, Any] | None) -> _Given:
     """Return the columns of a schedule: jobs, starts, ends and, if given, submissions and held nodes."""
-    if isinstance(given, str | Path):
-        given = read_schedule(given)
-    elif isinstance(given, JobRecord):
+    if isinstance(given, JobRecord):
         given = _of_record(given)
     if given is None:
         if np.isnan(workload.recorded_starts()).all():

@@ -11,8 +11,11 @@ from simmodel import Workload, simulate
 from simmodel.cli import main
 from simmodel.formats import read_pbs, read_sacct, read_swf
 from simmodel.formats.schedules import read_schedule
+from simmodel.foundation.errors import InputError
+from simmodel.foundation.loading import reading
 from simmodel.referee import identify, verify
 from simmodel.referee.schedules import schedule_of
+from simmodel.work.workload import Report
 
 BIG = {
     "nb_res": 4,
@@ -156,3 +159,81 @@ def test_a_log_of_requeued_runs_and_its_replay_agree(tmp_path, capsys):
     assert main(["batch", str(log), "--processors", "4", "--policy", "fcfs", "--schedule", str(out)]) == 0
     assert "jobs never started                   2 cancelled while waiting" in capsys.readouterr().out
     assert main(["verify", str(log), str(out), "--processors", "4", "--policy", "fcfs"]) == 0
+
+
+PBS = "\n".join(
+    f"05/01/2024 08:00:00;{kind};{job}.s;user=a ctime={submit} {more}"
+    for kind, job, submit, more in (
+        ("E", 1, 1714550400, "start=1714550400 end=1714551000 exec_host=n/0*4 Resource_List.ncpus=4 Exit_status=1"),
+        ("E", 2, 1714550401, "start=1714551000 end=1714551600 exec_host=n/0*4 Resource_List.ncpus=4 Exit_status=0"),
+        ("E", 3, 1714550402, "end=1714551100 Resource_List.ncpus=4 Exit_status=271"),
+    )
+)
+CLOCKS = """JobID|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|State|NodeList
+1|2024-10-27T02:50:00|2024-10-27T02:10:00|2024-10-27T02:40:00|1800|60|4|COMPLETED|n1
+2|2024-10-27T02:55:00|None|2024-10-27T02:30:00|0|60|0|CANCELLED by 7|None assigned
+3|2025-03-30T01:50:00|2025-03-30T01:55:00|2025-03-30T03:10:00|900|60|4|TIMEOUT|n1
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [("log.txt", SACCT), ("log.pbs", PBS), ("clocks.txt", CLOCKS), ("l.swf", SWF)]
+)
+def test_logs_are_read_replayed_and_their_own_schedules(tmp_path, capsys, name, text):
+    log, out = tmp_path / name, tmp_path / "out.csv"
+    log.write_text(text)
+    usual = ["--processors", "4", "--timezone", "Europe/Berlin"]
+    assert main(["batch", str(log), *usual, "--policy", "fcfs", "--schedule", str(out)]) == 0
+    for schedule in ([], [str(log)], [str(out)]):
+        capsys.readouterr()
+        assert main(["verify", str(log), *schedule, *usual]) == 0
+        answer = capsys.readouterr().out
+        assert "possible" in answer
+        assert "without a start" in answer
+
+
+def test_what_neither_is_a_schedule_nor_a_log_is_refused_as_before(tmp_path):
+    log = Workload({"submit": [0], "run": [10], "processors": [4]}, processors=4)
+    path = tmp_path / "other.txt"
+    path.write_text("a,b\n1,2\n")
+    for given, message in ((path, "missing column job"), (tmp_path / "nothing.csv", "no such file")):
+        with pytest.raises(InputError, match=message):
+            verify(log, given)
+
+
+BAD = "job_id,starting_time,finish_time,allocated_resources\n1,0,10,0\n2,zero,10,1\n3,0\n4,20,30,n[1-\n5,40,50,0\n"
+ACCASIM = "1;a;2024-01-01 00:00:00__0;1#__2024-01-01 00:00:00;2024-01-01 00:00:10;b\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "bad", "jobs"),
+    [
+        (BAD, 3, [1, 5]),
+        (f"{ACCASIM}what\n", 1, [1]),
+        ("1;2;2;9;10;0;0;0;10\n2;2;2;9;10;0;0;0\n", 1, [1]),
+        (f"{SWF}4 1 2 3\n", 1, [1, 2, 3]),
+    ],
+    ids=["csv", "accasim", "cqsim", "swf"],
+)
+def test_lines_of_schedules_that_cannot_be_read_are_refused_or_counted(tmp_path, text, bad, jobs):
+    path = tmp_path / "schedule.txt"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"schedule\.txt, line \d"):
+        read_schedule(path)
+    report = Report()
+    assert read_schedule(path, strict=False, report=report)["job"].tolist() == jobs
+    assert report.skipped == {"bad lines": bad}
+    log = Workload({"submit": np.zeros(5), "run": np.full(5, 10), "processors": np.ones(5)}, processors=9)
+    with reading(skip_bad=True):
+        assert f"of the schedule: skipped {bad} (bad lines {bad})" in schedule_of(log, path).notes
+
+
+def test_the_header_of_old_batsim(tmp_path):
+    path = tmp_path / "jobs.csv"
+    path.write_text(
+        "jobID,submission_time,success,starting_time,finish_time,allocated_processors\n1,0,1,0,10,0-1\n2,0,0,-1,-1,\n"
+    )
+    found = read_schedule(path)
+    assert found["nodes"].tolist() == [(0, 1), ()]
+    log = Workload({"submit": [0, 0], "run": [10, 10], "processors": [2, 9]}, processors=9)
+    assert schedule_of(log, path).faults == ()
