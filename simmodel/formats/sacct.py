@@ -326,10 +326,8 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[st
     if ambiguous:
         report.repaired[AMBIGUOUS] += 1
     state = (record.get("state", "").split() or [""])[0].rstrip("+")
-    outcome = outcome_in(state) if state else ""
+    outcome = outcome_in(state) if state and not (state in _AGAIN and math.isnan(end)) else ""
     runs_on = state != "" and not outcome and math.isnan(end)
-    if state in _AGAIN and not runs_on:
-        outcome = "cancelled"
     suspended = _amount(record, duration, "suspended")
     whole_run = end - start - (suspended if suspended > 0 else 0.0)
     run = elapsed if {"elapsedraw", "elapsed"} & record.keys() else whole_run

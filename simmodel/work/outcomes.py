@@ -29,11 +29,14 @@ _WORDS: Mapping[str, str] = {
     "completed": "complete done success successful succeeded finished ok completed-successfully cd",
     "timeout": "deadline walltime-reached completed-walltime-reached to dl",
     "failed": "failure fail error completed-failed f",
-    "cancelled": "canceled killed completed-killed revoked preempted withdrawn ca rv pr",
+    "cancelled": (
+        "canceled killed completed-killed revoked preempted withdrawn requeued requeue-fed requeue-hold resizing "
+        "ca rv pr rq rs"
+    ),
     "node-failure": "node-fail boot-fail launch-failed reconfig-fail lost nf bf",
     "out-of-memory": "oom",
     "": (
-        "unknown none n-a waiting pending running suspended requeued requeue-fed requeue-hold resizing completing "
+        "unknown none n-a waiting pending running suspended completing "
         "configuring stopped signaling stage-out special-exit resv-del-hold held blocked unsubmitted not-submitted "
         "submitted rejected pd r s cg cf"
     ),
