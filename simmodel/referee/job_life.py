@@ -355,7 +355,11 @@ def before_decision(simulation: Simulation, when: float) -> Any:
         return snapshot
     if system.timing.by_event:
         return after_instant(simulation, when)
-    if simulation.next_decision() is not None and env.now == when:
+    scheduler = system.scheduler
+    scheduler.external = True
+    while scheduler.question is None and env.peek() <= when:
+        env.step()
+    if scheduler.question is not None:
         snapshot = system.seen()
         simulation.decide()
     return snapshot

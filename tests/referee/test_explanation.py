@@ -370,3 +370,15 @@ def test_jobs_that_do_not_wait_are_told(arguments: tuple[Any, ...], sentence: st
     with pytest.raises(InputError) as caught:
         explain(4, LOG, "easy", *arguments)
     assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "conservative"])
+@pytest.mark.parametrize("at", [1, 10, 40, 49.5])
+def test_a_question_between_two_decisions_takes_none_away(policy: str, at: float) -> None:
+    """Job 3 starts when job 0 ends, long before its limit."""
+    rows = [(0, 50, 10_000, 2), (0, 100, 100, 1), (0, 60, 60, 1), (1, 20, 20, 2)]
+    jobs = [Job(id=i, submit=s, run=run, requested=q, processors=p) for i, (s, run, q, p) in enumerate(rows)]
+    assert simulate(4, jobs, policy).jobs["start"][3] == 50
+    found = explain(4, jobs, policy, 3, at=at)
+    assert [(row["since"], row["until"]) for row in found.spans.rows()] == [(1, 50)]
+    assert list(found.promises.rows())[-1]["at"] == 50
