@@ -277,7 +277,7 @@ def main() -> None:
     """Record the ends of drawn cases, one JSON file for flows and one for jobs."""
     for path, drawn, least in (
         ("resources/network/simgrid-profiles.json", lambda seed: flows(seed, True, 0.0), 500),
-        ("resources/network/simgrid-fatpipes.json", lambda seed: flows(seed, False, 0.5), 500),
+        ("resources/network/simgrid-fatpipes.json", lambda seed: flows(seed, False, 0.5), 800),
         ("systems/cluster/simgrid-fatpipes.json", jobs, 200),
     ):
         cases: list[dict[str, Any]] = []
