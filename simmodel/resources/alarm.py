@@ -39,6 +39,9 @@ class Alarm:
         self._ring: _Ring | None = None  # planned
         self._rung: _Ring | None = None  # has fired: to be planned again
 
+    def __repr__(self) -> str:
+        return f"<Alarm {'not set' if self.at == inf else f'at {self.at:g}'}>"
+
     def set(self, at: float) -> None:
         """Set the wake-up to a time (s) that is not past, replacing any earlier setting; infinity: no wake-up."""
         if at == self.at:

@@ -111,6 +111,7 @@ from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
     Amdahl,
     Checkpoint,
+    Chunk,
     ChunkedWorkload,
     DataObject,
     Dependency,
@@ -220,6 +221,7 @@ def _work() -> Iterator[Any]:
     yield Elastic(1, 4, 8, speedup=Amdahl(0.05))
     yield from (Amdahl(0.05), MeasuredSpeedup({1: 1.0, 4: 3.0}))
     yield Checkpoint(600, cost=30, restart=60)
+    yield Chunk(2, gpus=1)
     yield Task(id="a", run=3)
     yield DataObject("d", 1e6)
     yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")

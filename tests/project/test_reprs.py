@@ -25,7 +25,7 @@ LIVE = {
     *("Claim", "CountPool", "Host", "Link", "ManyCores", "MemoryPool"),
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Transfer"),
     *("Catalogue", "Growth", "SharedChannel", "Storage"),
-    *("BatchedProcessor", "SharedProcessor"),
+    *("Alarm", "BatchedProcessor", "SharedProcessor"),
     *("Advisor", "AuditLog", "Shadow", "StatusServer", "StreamWriter", "Twin"),
     *("BrokeredJob", "JobRequest", "Learning", "LiveJob", "LiveTask", "Run"),
 }

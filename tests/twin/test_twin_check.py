@@ -112,7 +112,8 @@ def test_what_slurm_tells() -> None:
 
 
 def test_what_slurm_hides_is_said() -> None:
-    told = Told(texts={"config": CONFIG + "PrivateData = jobs,usage\n", "ping": "", "jobs": [], "nodes": []})
+    config = CONFIG.replace("\nSelectType ", "\nPrivateData             = jobs,usage\nSelectType ", 1)
+    told = Told(texts={"config": config, "ping": "", "jobs": [], "nodes": []})
     assert "PrivateData hides the jobs of others from users who are no operators" in (
         SlurmSource("alps", commands=told).check()
     )

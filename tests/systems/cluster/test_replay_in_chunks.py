@@ -115,7 +115,7 @@ def test_interrupted_jobs_have_all_their_executions(tmp_path: Path) -> None:
     assert columns(again.changes) == columns(whole.changes)
     for name, value in whole.metrics().items():
         assert again.metrics()[name] == pytest.approx(value, nan_ok=True)
-    with pytest.raises(InputError, match=r"metrics in one pass are of jobs that ran once on a constant capacity"):
+    with pytest.raises(InputError, match=r"metrics in one pass are of jobs on a constant capacity"):
         streamed.metrics()
 
 
