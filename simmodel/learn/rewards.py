@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import nan
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import attrs
 import numpy as np
@@ -135,8 +135,10 @@ class Reward(Observer):
         times = [*self._past, _times(result, low), _left(simulation, result, low, stalled=stalled)]
         waits, runs, stopped = np.concatenate(times, axis=1)
         busy = float(result.metrics()["utilisation"]) if "utilisation" in goal.measures else nan
-        options: Any = {"names": goal.measures, "busy": busy, "tau": goal.tau}
-        return float(goal.scores([measure(np.zeros(len(waits)), waits, runs, stopped=stopped, **options)])[0])
+        measured = measure(np.zeros(len(waits)), waits, runs, stopped=stopped, names=goal.measures, tau=goal.tau)
+        if "utilisation" in measured:  # of all jobs, also where none counts
+            measured["utilisation"] = busy
+        return float(goal.scores([measured])[0])
 
     def fork(self, simulation: Simulation, copy: Simulation) -> Reward:
         """Return the reward of a copy of a simulation, with the jobs that have ended."""

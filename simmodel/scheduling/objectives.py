@@ -52,7 +52,7 @@ def measure(
     busy: float = math.nan,
     tau: float = TAU,
 ) -> dict[str, float]:
-    """Return measures of a set of jobs; without jobs nan, but for the utilisation.
+    """Return measures of a set of jobs; nan without jobs.
 
     The turnaround is ``wait + stopped + run``, the slowdown is that over ``run`` (without jobs of zero run time), and
     the bounded slowdown ``max(1, turnaround / max(run, tau))``.
@@ -78,7 +78,7 @@ def measure(
     """
     begun = np.asarray(start, dtype=np.float64)
     if not len(begun):
-        return {name: busy if name == "utilisation" else math.nan for name in names}
+        return dict.fromkeys(names, math.nan)
     ran = np.asarray(run, dtype=np.float64)
     if np.isnan(begun).any():
         begun = np.where(np.isnan(begun), np.nanmax(np.append(begun, submit)) if until is None else until, begun)

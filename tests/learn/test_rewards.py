@@ -42,6 +42,11 @@ def test_the_rewards_of_odd_episodes_add_up_to_the_metric(kind: str, seed: int) 
         assert info["objective"] == pytest.approx(metrics[objective], rel=1e-9, abs=1e-9, nan_ok=True)
 
 
+@pytest.mark.parametrize(("kind", "seed"), [("Batch", 369), ("Batch", 557), ("Backfill", 1655)])
+def test_the_utilisation_is_known_in_episodes_without_a_job_that_counts(kind: str, seed: int) -> None:
+    test_the_rewards_of_odd_episodes_add_up_to_the_metric(kind, seed)
+
+
 CANCELLED = [
     Job(id=1, processors=4, run=1000),
     Job(id=2, processors=4, run=10, cancel=5),

@@ -119,9 +119,3 @@ def test_an_objective_may_be_a_function():
     assert objective(found) is found
     with pytest.raises(InputError, match="unknown scale 'best'; known scales: min-max, mean, raw"):
         Objective({"wait_max": 1}, scale="best")
-
-
-def test_without_jobs_that_count_the_utilisation_stays_what_it_was():
-    found = measure([], [], [], names=("utilisation", "wait_mean"), busy=0.25)
-    assert found["utilisation"] == 0.25
-    assert math.isnan(found["wait_mean"])
