@@ -15,7 +15,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.learn import Episodes, Filter, SchedulingEnv, batch_env, route_env
 from simmodel.platform import ClusterSpec, GridSpec, OutageSpec, PartitionSpec, SiteSpec
 from simmodel.work import Dependency
-from tests.helpers.examples import up_to
+from tests.helpers.examples import seeds
 from tests.helpers.learning import first_allowed, play
 from tests.helpers.odd_episodes import KINDS, odd_env, play_at_random, value_of
 
@@ -23,7 +23,7 @@ OBJECTIVES = ("wait_mean", "turnaround_mean", "slowdown_mean", "bounded_slowdown
 
 
 @pytest.mark.few(60)
-@pytest.mark.parametrize("seed", range(up_to(2000, 60)))
+@pytest.mark.parametrize("seed", seeds(60, 2000))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rewards_of_odd_episodes_add_up_to_the_metric(kind: str, seed: int) -> None:
     """With cancelled jobs, failed dependencies, outages, stalls, limits, warm beginnings; 2,000 of each kind in all."""
@@ -142,7 +142,7 @@ def test_a_stall_costs_more_than_any_schedule(objective: str) -> None:
 
 
 @pytest.mark.few(6)
-@pytest.mark.parametrize("seed", range(up_to(500, 20)))
+@pytest.mark.parametrize("seed", seeds(20, 500))
 @pytest.mark.parametrize("objective", ["wait_mean", "bounded_slowdown_mean"])
 def test_playing_at_random_never_beats_the_best_order(objective: str, seed: int) -> None:
     """Jobs that take the whole machine: what waits, and for how long, costs no less than the best order of all."""

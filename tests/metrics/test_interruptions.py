@@ -27,7 +27,7 @@ from simmodel.records.job_record import since
 from simmodel.scheduling.objectives import MEASURES
 from simmodel.snapshots import Snapshot
 from simmodel.work import Checkpoint, Elastic
-from tests.helpers.examples import up_to
+from tests.helpers.examples import seeds
 from tests.helpers.interrupted_cases import case
 
 PARTS = ("wait", "run", "lost", "suspended")
@@ -205,7 +205,7 @@ def test_a_predictor_learns_the_run_of_a_job_with_checkpoints_once() -> None:
 
 
 @pytest.mark.few(10)
-@pytest.mark.parametrize("seed", range(up_to(500, 40)))
+@pytest.mark.parametrize("seed", seeds(40, 500))
 @pytest.mark.parametrize("coupled", [False, True])
 def test_the_parts_add_up_to_the_turnaround_and_the_queue_is_the_sum_of_the_waits(seed: int, coupled: bool) -> None:
     drawn = case(seed, coupled=coupled)
@@ -223,7 +223,7 @@ def test_the_parts_add_up_to_the_turnaround_and_the_queue_is_the_sum_of_the_wait
     assert measured(result)["turnaround_mean"] == pytest.approx(metrics["turnaround_mean"], abs=1e-9, nan_ok=True)
 
 
-@pytest.mark.parametrize("seed", range(up_to(300, 15)))
+@pytest.mark.parametrize("seed", seeds(15, 300))
 def test_a_continued_run_tells_the_parts_of_the_whole_one(seed: int) -> None:
     drawn = case(seed, coupled=True, bodies=False)
     whole = simulate(drawn.platform, drawn.jobs, drawn.policy, seed=seed)
