@@ -189,25 +189,27 @@ def _of_csv(rows: list[tuple[int, str]], names: Mapping[str, str], bad: _Bad) ->
     texts = [row[where["nodes"]].strip() for _, row in cells] if "nodes" in where else []
     on_nodes = any(texts) and not (is_count and all(text.isdigit() or not text for text in texts))
 
+    nodes: list[tuple[int | str, ...]] = []
+
     def take(row: _Row) -> _Row:
-        _nodes(row[1][where["nodes"]].strip())
+        nodes.append(_nodes(row[1][where["nodes"]].strip()))
         return row
 
     if on_nodes:
         cells = bad.read(cells, take)
-    return _table(basic, cells, origin).with_columns(**_on_nodes(where, cells, on_nodes))
+    return _table(basic, cells, origin).with_columns(**_on_nodes(where, cells, nodes if on_nodes else None))
 
 
-def _on_nodes(where: Mapping[str, int], rows: list[_Row], named: bool) -> dict[str, Any]:
-    """Return the columns that say where jobs run; ``named``: their nodes are named."""
+def _on_nodes(where: Mapping[str, int], rows: list[_Row], nodes: list[tuple[int | str, ...]] | None) -> dict[str, Any]:
+    """Return the columns that say where jobs run; ``nodes``: of each row, if they are named."""
     columns: dict[str, Any] = {}
     if "status" in where:
         columns["status"] = _objects([cells[where["status"]].strip() for _, cells in rows])
     if "place" in where:
         columns["place"] = _objects([cells[where["place"]].strip() or None for _, cells in rows])
-    if not named:
+    if nodes is None:
         return columns
-    columns["nodes"] = _objects([_nodes(cells[where["nodes"]].strip()) for _, cells in rows])
+    columns["nodes"] = _objects(nodes)
     if all(name in where for name in _PARTS):
         for name in _PARTS:
             columns[name] = _objects([_amounts(cells[where[name]]) for _, cells in rows])

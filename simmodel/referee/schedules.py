@@ -279,12 +279,11 @@ def _of_file(source: str | Path, report: Report) -> Table | Workload:
     try:
         return read_schedule(file, report=report)
     except InputError:
-        if isinstance(file, Path):
-            is_log = file.is_file() and any(looks_like(file, format) for format in _LOGS)
-        else:
+        if not isinstance(file, Path):
             file.seek(0)
-            is_log = any(looks_like(file, format) for format in _LOGS)
-        if not is_log:
+        elif not file.is_file():
+            raise
+        if not any(looks_like(file, format) for format in _LOGS):
             raise
     report.skipped.clear()
     log: Workload = read_file(file, "workload", FORMATS, None, {})

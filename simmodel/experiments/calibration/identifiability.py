@@ -139,7 +139,7 @@ class Neighbourhood:
         slopes = {}
         for name, steep in self.slopes.items():
             before, now = self.times[name], times[name]
-            grown = np.where((before > 0) & (now > 0), now, 1.0) / np.where((before > 0) & (now > 0), before, 1.0)
+            grown = np.divide(now, before, out=np.ones_like(now), where=(before > 0) & (now > 0))
             slopes[name] = np.where(self.relative[:, None], steep * grown, steep)
         return Neighbourhood(point, times, slopes, self.relative)
 

@@ -239,7 +239,7 @@ class _Files:
                 self._completed = data, name
             elif first == _SUBMISSIONS:
                 self._submissions = data, name
-            elif is_log(first) and (text := data.decode("utf-8", "replace")) and any(read_log(text, self._local)):
+            elif is_log(text := data.decode("utf-8", "replace")):
                 self._logs.append(text)
                 self._read.append(Path(name).name)
             elif kind := _managed(first, data):

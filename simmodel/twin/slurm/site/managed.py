@@ -33,13 +33,15 @@ class Managed(NamedTuple):
         return any(begin - 1 <= at and until <= end + 1 for begin, end in self.away.get(node, ()))
 
 
-def is_log(head: str) -> bool:
-    """Whether the first line of a text is one of a log of Slurm.
+def is_log(text: str) -> bool:
+    """Whether a text is a log of Slurm that tells what administrators did.
 
-    >>> is_log("[2026-11-28T11:53:13.027] error: Could not open node state file")
-    True
+    >>> error = "[2026-11-28T11:53:13.027] error: Could not open node state file\\n"
+    >>> is_log(error), is_log(error + "[2026-11-28T11:53:14.000] update_node: node n2 state set to DOWN")
+    (False, True)
     """
-    return re.match(r"\[\d{4}-\d\d-\d\dT[\d:.]+\] ", head) is not None
+    begins = re.match(r"\s*\[\d{4}-\d\d-\d\dT[\d:.]+\] ", text) is not None
+    return begins and _LINE.search(text) is not None
 
 
 def read_log(text: str, local: tzinfo) -> Managed:

@@ -286,7 +286,7 @@ class _Reader:
         """Return the partition of a job, and its queue if partitions share nodes; ``None``: there is none."""
         asked = str(row.get("partition", ""))
         names = [each for each in asked.split(",") if each in self._queues or each in self._places]
-        if asked and not names and (self._queues or self._places):
+        if asked and not names:
             self._unread.add(name, "partition", asked, "left out: the site has no such partition")
             return None
         reservation = row.get("reservation", "")
