@@ -39,15 +39,13 @@ def grid_result(grid: GridCore, name: str) -> GridResult:
 
 
 def _with_part(jobs: Table, part: Part) -> Table:
-    """Return jobs with the rows that another process has."""
-    columns: dict[str, Any] = {}
+    """Return jobs with the rows that another process has, and with the columns that only it has: reasons."""
+    columns: dict[str, Any] = dict(jobs.items())
     assert part.jobs is not None
-    for name, column in jobs.items():
-        if name in part.jobs:
-            values = part.jobs[name]
-            column = column.astype(np.result_type(column, values))
-            column[part.rows] = values
-        columns[name] = column
+    for name, values in part.jobs.items():
+        column = columns[name] if name in columns else np.full(len(jobs), "", dtype=object)
+        columns[name] = column = column.astype(np.result_type(column, values))
+        column[part.rows] = values
     return Table(columns)
 
 
