@@ -39,8 +39,8 @@ from simmodel.generators import grid_jobs, layered_with_costs, tiered_grid
 from simmodel.platform import BrokerSpec, ClusterSpec, LinkSpec, PartitionSpec
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots import Snapshot
-from simmodel.twin import replay_log
 from simmodel.work import make_malleable
+from simmodel_site.twin import replay_log
 
 PROCESSORS = 256
 LOADS = (0.8, 1.3)

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from simmodel.foundation.errors import InputError, unknown
 
-__all__ = ["Entries", "call_with", "load", "read_parameters", "split_call", "split_names", "value_of"]
+__all__ = [
+    "Entries",
+    "call_with",
+    "load",
+    "not_installed",
+    "offered",
+    "read_parameters",
+    "split_call",
+    "split_names",
+    "value_of",
+]
 
 Loaded = TypeVar("Loaded")
 
@@ -25,6 +36,31 @@ def load(entry: Loaded | str) -> Loaded:
     module, _, name = entry.partition(":")
     found: Loaded = getattr(import_module(module), name)
     return found
+
+
+@cache
+def offered(group: str) -> dict[str, str]:
+    """Return what other packages add to a group of entry points: by name, the ``"module"`` or ``"module:name"``.
+
+    Looked up once per process, as it takes milliseconds; nothing of the packages is imported.
+
+    >>> offered("simmodel.no-such-group")
+    {}
+    """
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in sorted(entry_points(group=group))}
+
+
+def not_installed() -> str:
+    """Return a hint for sentences about unknown names if this is a checkout that nobody has installed, else ``""``."""
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        distribution("simmodel")
+    except PackageNotFoundError:
+        return "; simmodel runs from a folder and is not installed, so that names of other packages are not found"
+    return ""
 
 
 class Entries(MutableMapping[str, Loaded]):
@@ -45,11 +81,8 @@ class Entries(MutableMapping[str, Loaded]):
     def _look_up(self) -> None:
         """Add the names of entry points, which takes milliseconds."""
         group, self._group = self._group, None
-        if group is not None:
-            from importlib.metadata import entry_points
-
-            for point in entry_points(group=group):
-                self._entries.setdefault(point.name, point.value)
+        for name, entry in offered(group).items() if group is not None else ():
+            self._entries.setdefault(name, entry)
 
     def __getitem__(self, name: str) -> Loaded:
         if name not in self:

@@ -16,7 +16,7 @@ from simmodel.commands import ACTIONS, COMMANDS, MODULES
 from simmodel.commands.parser import command_parser
 from simmodel.commands.values import DECLARED
 from tests.helpers.new_process import printed
-from tests.helpers.slurm_sacct import sacct_line, site_folder
+from tests.site.helpers.slurm_sacct import sacct_line, site_folder
 
 HELPS = ("", "--help", "--version", *COMMANDS)
 HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")

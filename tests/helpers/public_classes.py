@@ -87,27 +87,6 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.twin import Advice, LastDecision, Mirror, RedisSettings, Shadow, Status, TwinConfig, replay_log
-from simmodel.twin.advisor import AdvisedStart
-from simmodel.twin.audit_replay import AuditReplay
-from simmodel.twin.described import Unsupported
-from simmodel.twin.events import (
-    Changed,
-    Demand,
-    Ended,
-    JobReport,
-    NodesChanged,
-    Noticed,
-    OnHold,
-    Passed,
-    Released,
-    Requeued,
-    Started,
-    StateReport,
-    Submitted,
-)
-from simmodel.twin.slurm.describe import described
-from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
     Amdahl,
     Checkpoint,
@@ -126,6 +105,27 @@ from simmodel.work import (
 )
 from simmodel.work.table import Table
 from simmodel.work.workload import Report
+from simmodel_site.twin import Advice, LastDecision, Mirror, RedisSettings, Shadow, Status, TwinConfig, replay_log
+from simmodel_site.twin.advisor import AdvisedStart
+from simmodel_site.twin.audit_replay import AuditReplay
+from simmodel_site.twin.described import Unsupported
+from simmodel_site.twin.events import (
+    Changed,
+    Demand,
+    Ended,
+    JobReport,
+    NodesChanged,
+    Noticed,
+    OnHold,
+    Passed,
+    Released,
+    Requeued,
+    Started,
+    StateReport,
+    Submitted,
+)
+from simmodel_site.twin.slurm.describe import described
+from simmodel_site.twin.slurm.records import NodeRecord, PartitionRecord, Site
 
 PACKAGES = ["simmodel", *(f"simmodel.{each.name}" for each in pkgutil.iter_modules(simmodel.__path__) if each.ispkg)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from simmodel.twin.acting.actions import HELD, PREFERRED, RELEASED, Command, HandsError, JobNow
+from simmodel_site.twin.acting.actions import HELD, PREFERRED, RELEASED, Command, HandsError, JobNow
 
 
 @dataclass

@@ -14,9 +14,9 @@ from simmodel.foundation.errors import InputError
 from simmodel.learn import Episodes, SchedulingEnv, agent_policy, backfill_env, batch_env, judge, route_env
 from simmodel.referee import verify
 from simmodel.testing import check_policy
-from simmodel.twin.mirror.mirror import Mirror
-from simmodel.twin.shadow import Shadow
-from simmodel.twin.sources.log import EventsOf
+from simmodel_site.twin.mirror.mirror import Mirror
+from simmodel_site.twin.shadow import Shadow
+from simmodel_site.twin.sources.log import EventsOf
 from tests.helpers.learning import mixed_log
 
 LOG = mixed_log(80)

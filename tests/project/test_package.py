@@ -86,7 +86,7 @@ SHARED = {
 def test_classes_of_the_twin_have_names_of_their_own() -> None:
     names: dict[bool, set[str]] = {True: set(), False: set()}
     for name, path in MODULES.items():
-        names[name.startswith("simmodel.twin")] |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
+        names[name.startswith("simmodel_site.twin")] |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
     assert {name for name in names[True] & names[False] if name[0] != "_"} == SHARED
 
 

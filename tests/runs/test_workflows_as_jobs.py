@@ -36,7 +36,7 @@ from simmodel.platform import (
 from simmodel.predictors.learning import learn_from
 from simmodel.predictors.similar import RecentTwo
 from simmodel.referee import identify, verify
-from simmodel.twin.sources.log import RecordedLog
+from simmodel_site.twin.sources.log import RecordedLog
 from tests.helpers.data_files import data_file
 
 FLOW = Workflow(

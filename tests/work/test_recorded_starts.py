@@ -8,8 +8,8 @@ import pytest
 
 from simmodel.referee import verify
 from simmodel.results.result import recorded_result
-from simmodel.twin.sources.log import RecordedLog
 from simmodel.work.workload import Workload
+from simmodel_site.twin.sources.log import RecordedLog
 
 JOBS = {"submit": [0, 5, 9], "run": [10, 10, 10], "processors": [1, 1, 1]}
 
