@@ -96,13 +96,13 @@ def _run(words: list[str]) -> int:
         return 0
     name, *arguments = words
     if name not in COMMANDS and name not in others():
-        from simmodel.foundation.entries import not_installed
         from simmodel.foundation.errors import unknown
+        from simmodel.foundation.packages import UNSEEN, installed
 
         error = unknown("option", name, ANSWERS)
         if not name.startswith("-"):
             error = unknown("command", name, [*COMMANDS, *others()])
-            error.message += not_installed()
+            error.message += UNSEEN if not installed() else ""
         raise error
     from simmodel.commands.parser import command_parser
 

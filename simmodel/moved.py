@@ -21,7 +21,7 @@ MOVED = {
 
 
 class _Follower:
-    """Finds a module by its old name, as the last of the finders: what is found elsewhere costs nothing more."""
+    """Finds a module by its old name before the other finders: these would find its file a second time."""
 
     @classmethod
     def find_spec(
@@ -50,4 +50,4 @@ class _Follower:
 def follow() -> None:
     """Follow old names from now on."""
     if _Follower not in sys.meta_path:
-        sys.meta_path.append(_Follower)
+        sys.meta_path.insert(0, _Follower)

@@ -54,6 +54,6 @@ def others() -> dict[str, str]:
     >>> sorted(others().keys() & COMMANDS.keys())
     []
     """
-    from simmodel.foundation.entries import offered
+    from simmodel.foundation.packages import offered
 
     return {name: module for name, module in offered(GROUP).items() if name not in COMMANDS}

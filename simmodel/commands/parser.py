@@ -155,7 +155,7 @@ def _declared(name: str) -> tuple[Run, CommandParser]:
 
 
 def command_parser(name: str) -> tuple[Run, CommandParser]:
-    """Return the function that runs a command, whose result is an exit status other than 0, and its parser.
+    """Return the function that runs a command, or its action, and its parser; a result is an exit status other than 0.
 
     Raises
     ------
@@ -170,13 +170,15 @@ def command_parser(name: str) -> tuple[Run, CommandParser]:
         return _declared(name)
     from simmodel.foundation.errors import InputError
 
+    name, _, action = name.partition(" ")
     path, place = others()[name], f"command {name!r}"
     try:
         module = import_module(path)
     except Exception as error:  # of another package: any
         raise InputError(f"cannot import {path}: {type(error).__name__}: {error}", place=place) from error
     if hasattr(module, "ACTIONS"):
-        return _run_action, ActionParser(name, module)
+        parser = ActionParser(name, module)
+        return parser.action(action) if action else (_run_action, parser)
     if name not in DECLARED:
         raise InputError(f"{path} declares no such command", place=place)
     return _declared(name)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import Any, TypeVar
 
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.packages import offered
 
 __all__ = [
     "Entries",
     "call_with",
     "load",
-    "not_installed",
-    "offered",
     "read_parameters",
     "split_call",
     "split_names",
@@ -36,31 +34,6 @@ def load(entry: Loaded | str) -> Loaded:
     module, _, name = entry.partition(":")
     found: Loaded = getattr(import_module(module), name)
     return found
-
-
-@cache
-def offered(group: str) -> dict[str, str]:
-    """Return what other packages add to a group of entry points: by name, the ``"module"`` or ``"module:name"``.
-
-    Looked up once per process, as it takes milliseconds; nothing of the packages is imported.
-
-    >>> offered("simmodel.no-such-group")
-    {}
-    """
-    from importlib.metadata import entry_points
-
-    return {point.name: point.value for point in sorted(entry_points(group=group))}
-
-
-def not_installed() -> str:
-    """Return a hint for sentences about unknown names if this is a checkout that nobody has installed, else ``""``."""
-    from importlib.metadata import PackageNotFoundError, distribution
-
-    try:
-        distribution("simmodel")
-    except PackageNotFoundError:
-        return "; simmodel runs from a folder and is not installed, so that names of other packages are not found"
-    return ""
 
 
 class Entries(MutableMapping[str, Loaded]):

@@ -13,16 +13,9 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from simmodel.foundation.entries import (
-    call_with,
-    load,
-    not_installed,
-    offered,
-    read_parameters,
-    split_call,
-    split_names,
-)
+from simmodel.foundation.entries import call_with, load, read_parameters, split_call, split_names
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.packages import UNSEEN, installed, offered
 from simmodel.scheduling.protocol import Decides, DecidingObject, FunctionPolicy, Policy
 
 if TYPE_CHECKING:
@@ -395,7 +388,7 @@ def _make(text: str, whole: str, asked: Sequence[Decides], **more: str) -> Polic
         kinds = {*asked, "anything"}
         fitting = [each for each, entry in known.items() if not asked or (entry.decides or _kind_of(entry)) in kinds]
         error = unknown("policy", name, fitting)
-        error.message += not_installed()
+        error.message += UNSEEN if not installed() else ""
         raise error
     options |= more
     if makes:

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import simmodel
-from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.commands.list import _LISTS
 from simmodel.commands.parser import command_parser
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
+from tests.helpers.commands_there import ACTIONS, ALL
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.package_imports import STUBS
 from tests.helpers.paths import ROOT, TESTS
@@ -112,7 +112,7 @@ def _written(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _commands() -> Iterator[tuple[str, str]]:
-    for name in [*COMMANDS, *(f"{name} {action}" for name, actions in ACTIONS.items() for action in actions)]:
+    for name in [*ALL, *(f"{name} {action}" for name, actions in ACTIONS.items() for action in actions)]:
         actions = command_parser(name)[1]._actions
         given = [each for each in actions if not each.option_strings]
         taken = [f"{each.metavar or each.dest}{'' if each.required else '='}" for each in given]

@@ -15,7 +15,7 @@ from tests.helpers import typed_user
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
-from tests.helpers.package_imports import MODULES, STUBS, imports
+from tests.helpers.package_imports import MODULES, PUBLIC, imports
 from tests.helpers.paths import ROOT
 
 HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
@@ -31,7 +31,7 @@ def test_importing_a_module_imports_nothing_heavy(module: str) -> None:
     assert [name for name in found if name.split(".")[0] in HEAVY] == []
 
 
-PACKAGES = tuple(STUBS)
+PACKAGES = tuple(PUBLIC)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -58,7 +58,7 @@ def words() -> set[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_public_name_of_a_package_stands_in_a_page(package: str, words: set[str]) -> None:
-    assert {name.rpartition(".")[2] for name in imports(STUBS[package])} - words == set()
+    assert {name.rpartition(".")[2] for name in imports(PUBLIC[package])} - words == set()
 
 
 def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel_site.twin.acting.actions import HELD, RELEASED, Action, Command, mark_parts
 from simmodel_site.twin.acting.performing import perform, restore
 from tests.helpers.examples import up_to
-from tests.helpers.wishing_scheduler import Job, WishingScheduler
+from tests.site.helpers.wishing_scheduler import Job, WishingScheduler
 
 JOBS = (1, 2, 3, 4)
 WISH = st.one_of(

@@ -1,0 +1,28 @@
+"""The site takes of the core what is exported alone, and the core names it nowhere."""
+
+import re
+from itertools import chain
+
+import pytest
+
+from tests.helpers.package_imports import CORE, MODULES, STUBS, imports
+
+EXPORTED = {f"{package}.{name.rpartition('.')[2]}" for package, stub in STUBS.items() for name in imports(stub)}
+OURS = {name: path for name, path in MODULES.items() if name not in CORE}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_site_takes_exported_names_alone(name: str) -> None:
+    taken = {each for each in imports(OURS[name]) if re.match(r"simmodel(\.|$)", each)}
+    assert taken - EXPORTED - {"simmodel.__version__"} == set()
+
+
+def test_what_is_open_to_packages_beside_is_taken_by_one() -> None:
+    taken = set(chain.from_iterable(imports(path) for path in OURS.values()))
+    offered = {name for name in EXPORTED if name.startswith("simmodel.extending.")}
+    assert sorted(offered - taken) == []
+
+
+def test_no_file_of_the_core_names_the_site() -> None:
+    files = [*CORE.values(), *STUBS.values()]
+    assert [path for path in files if path.name != "moved.py" and "simmodel_site" in path.read_text("utf-8")] == []
