@@ -21,7 +21,7 @@ from simmodel.commands.parser import command_parser
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from tests.helpers.commands_there import ACTIONS, ALL
 from tests.helpers.doc_pages import PAGES
-from tests.helpers.package_imports import STUBS
+from tests.helpers.package_imports import PUBLIC
 from tests.helpers.paths import ROOT, TESTS
 from tests.helpers.written_files_of_a_version import write_all
 
@@ -68,7 +68,7 @@ def public_interface() -> dict[str, str]:
 
 
 def _python() -> Iterator[tuple[str, str]]:
-    for package in STUBS:
+    for package in PUBLIC:
         module = import_module(package)
         for name in module.__all__:
             value = getattr(module, name)
@@ -79,7 +79,7 @@ def _python() -> Iterator[tuple[str, str]]:
 
 def _members(owner: type) -> Iterator[tuple[str, str]]:
     """Yield the methods and attributes of a class that simmodel itself defines."""
-    own = [cls for cls in owner.__mro__ if cls.__module__.partition(".")[0] == "simmodel"]
+    own = [cls for cls in owner.__mro__ if cls.__module__.startswith("simmodel")]
     for name in sorted({name for cls in own for name in vars(cls) if not name.startswith("_")}):
         found = inspect.getattr_static(owner, name)
         is_bound = isinstance(found, (classmethod, staticmethod))

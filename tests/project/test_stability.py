@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import simmodel
+from simmodel.moved import MOVED
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.paths import ROOT
 from tests.helpers.public_interface import broken, files_of, list_of, parameters, public_interface, read_list
@@ -41,6 +42,8 @@ def missing(recorded: dict[str, str], present: dict[str, str], removed: set[str]
     for name, called in recorded.items():
         if name in removed:
             continue
+        for old, new in MOVED.items():
+            name = re.sub(rf"^{re.escape(old)}\b", new, name)
         reason = broken(called, present[name]) if name in present else "it is gone"
         if reason:
             found[name] = reason
