@@ -38,8 +38,9 @@ def draw() -> plt.Figure:
         y = i * (HEIGHT + GAP)
         axes.add_patch(_box(0.0, y, WIDTH, colour, "none"))
         for j, name in enumerate(packages):
-            axes.add_patch(_box(0.12 + j * (BOX + 0.1), y + 0.09, BOX, "white", "#5b6b7b", HEIGHT - 0.18))
-            axes.text(0.12 + j * (BOX + 0.1) + BOX / 2, y + HEIGHT / 2, name, ha="center", va="center", weight="bold")
+            width = max(BOX, 0.13 * len(name))
+            axes.add_patch(_box(0.12 + j * (BOX + 0.1), y + 0.09, width, "white", "#5b6b7b", HEIGHT - 0.18))
+            axes.text(0.12 + j * (BOX + 0.1) + width / 2, y + HEIGHT / 2, name, ha="center", va="center", weight="bold")
         axes.text(4.72, y + HEIGHT / 2, purpose, va="center", color="#333333")
     top = len(BANDS) * (HEIGHT + GAP) - GAP
     axes.annotate("", (-0.3, 0.0), (-0.3, top), arrowprops={"arrowstyle": "-|>", "color": "#333333", "lw": 1.4})
