@@ -26,7 +26,7 @@ from simmodel.platform.kinds import KINDS as SPECS
 from simmodel.scheduling import registry
 from simmodel.snapshots import snapshot
 from simmodel.systems import kinds
-from tests.helpers.doc_pages import PAGES, Page
+from tests.helpers.doc_pages import PAGES, Page, can_run
 from tests.helpers.paths import ROOT
 
 README = PAGES["README.md"]
@@ -34,7 +34,7 @@ OWN = {
     f"{name}: {line}": (page, line)
     for name, page in PAGES.items()
     for line in page.commands
-    if line.startswith("simmodel ")
+    if line.startswith("simmodel ") and can_run(line)
 }
 LONG = {
     *(f"docs/{name}.md" for name in ("calibration", "centre", "experiments", "gallery", "grid", "papers", "resources")),
@@ -98,7 +98,7 @@ def workplace(
     [
         pytest.param(page, id=name, marks=[pytest.mark.long] if name in LONG else [])
         for name, page in PAGES.items()
-        if page.examples
+        if page.examples and all(can_run(source) for _, source, _ in page.examples)
     ],
 )
 def test_python_blocks_run_in_order_and_print_the_text_that_follows(

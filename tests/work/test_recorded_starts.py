@@ -9,7 +9,6 @@ import pytest
 from simmodel.referee import verify
 from simmodel.results.result import recorded_result
 from simmodel.work.workload import Workload
-from simmodel_site.twin.sources.log import RecordedLog
 
 JOBS = {"submit": [0, 5, 9], "run": [10, 10, 10], "processors": [1, 1, 1]}
 
@@ -33,11 +32,6 @@ def test_all_that_read_them_agree() -> None:
     starts = [2.0, 8.0, 12.0]
     assert recorded_result(log).jobs["start"].tolist() == starts
     assert verify(log).schedule.start.tolist() == starts
-    source = RecordedLog(log, "alps")
-    told = []
-    while not source.over:
-        told += [event.time for event in source.events(0.0) if event.kind == "started"]
-    assert told == starts
 
 
 def test_recorded_ends_give_the_run_times_of_the_schedule() -> None:

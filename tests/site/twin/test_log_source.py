@@ -126,3 +126,23 @@ def test_the_summary_has_decisions_shares_and_waits() -> None:
     assert int(found.shares["jobs"].sum()) == len(found.advised.jobs)
     assert found.recorded["wait_mean"] == pytest.approx(log["wait"].mean())
     assert found.plot().axes[0].get_title("left") == "waiting jobs under easy"
+
+
+def test_a_frame_and_jobs_with_names_are_replayed() -> None:
+    pandas = pytest.importorskip("pandas")
+    columns = {"job": np.array(["x", "y"], dtype=object), "submit": [0, 1], "run": [5, 5], "processors": [1, 1]}
+    found = told(RecordedLog(pandas.DataFrame({**columns, "wait": [0, 4]}), "alps"))
+    assert [(event.kind, event.time, getattr(event, "job", None)) for event in found if event.kind != "passed"] == [
+        ("submitted", 0, "x"),
+        ("started", 0, "x"),
+        ("submitted", 1, "y"),
+        ("ended", 5, "x"),
+        ("started", 5, "y"),
+        ("ended", 10, "y"),
+    ]
+
+
+def test_recorded_starts_are_those_that_referees_see() -> None:
+    columns = {"submit": [0, 5, 9], "run": [10, 10, 10], "processors": [1, 1, 1]}
+    log = Workload({**columns, "recorded_start": [2, np.nan, 12], "wait": [0, 3, 0]}, processors=3)
+    assert [each.time for each in told(RecordedLog(log, "alps")) if each.kind == "started"] == [2.0, 8.0, 12.0]

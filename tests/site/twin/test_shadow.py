@@ -207,3 +207,18 @@ def test_the_gain_is_that_of_each_job_although_ids_are_used_again() -> None:
             shadow.take(Started(cluster="alps", job=job, submit=submit, time=100.0 * turn + begin))
             shadow.take(Ended(cluster="alps", job=job, submit=submit, time=100.0 * turn + begin + 9))
     assert shadow.report().shorter == pytest.approx(((50 - 0) + (60 - 8)) / 2)
+
+
+def test_the_starts_of_an_agent_are_explained() -> None:
+    pytest.importorskip("gymnasium")
+    from simmodel.learn import agent_policy, batch_env
+
+    agent = agent_policy(lambda _, mask: int(mask.argmax()), batch_env(64, LOG, window=16), "oldest")
+    told: list[Event] = []
+    simulation = start(64, LOG, agent)
+    simulation.env.observe(EventsOf(simulation.system, told.append, "alps"))
+    simulation.run()
+    shadow = Shadow(Mirror(64, "alps"), agent)
+    for event in told:
+        shadow.take(event)
+    assert shadow.report().explained == 1.0
