@@ -92,7 +92,7 @@ def _rows(text: str) -> Iterator[list[str]]:
 
 
 def can_run(code: str) -> bool:
-    """Return whether code of a page runs: not where it is of the package beside the core, in a checkout without that."""
+    """Return whether code of a page can run: that of the package beside the core only where it is in the checkout."""
     return SITE.exists() or not re.search(r"simmodel_site|simmodel (twin|slurm)|\bslurm\b", code)
 
 
