@@ -63,6 +63,7 @@ from simmodel.foundation.loading import (
     parse_json as parse_json,
     parse_toml as parse_toml,
     read_bytes as read_bytes,
+    read_lines as read_lines,
 )
 from simmodel.foundation.serving import HOST as HOST, LocalServer as LocalServer
 from simmodel.foundation.units import parse_quantity as parse_quantity

@@ -57,6 +57,10 @@ class Entries(MutableMapping[str, Loaded]):
         for name, entry in offered(group).items() if group is not None else ():
             self._entries.setdefault(name, entry)
 
+    def known(self) -> dict[str, Loaded]:
+        """Return those that are known so far: names of other packages only once they have been looked up."""
+        return {name: self[name] for name in list(self._entries)}
+
     def __getitem__(self, name: str) -> Loaded:
         if name not in self:
             raise KeyError(name)

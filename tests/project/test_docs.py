@@ -127,7 +127,8 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
 
 # ---------------------------------------------------------------------- architecture and glossary
 
-GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources", "simmodel.commands"}  # of entry points
+GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}
+GROUPS |= {f"simmodel.{each}" for each in ("commands", "formats", "workflow_formats", "platforms")}  # of entry points
 WRITTEN = ("docs/architecture.md", "CONTRIBUTING.md")  # all files in them are files of the project
 _FILE = re.compile(r"`([\w./-]+\.(?:py|pyi|md|toml|svg|png|ipynb|json))`")
 
