@@ -505,7 +505,9 @@ def test_other_systems_are_refused():
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "forks", [20, pytest.param(60, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_forks_go_on_alike(name, forks):
     """The same actions lead to the same starts and rewards, in forks of forks too; no copy changes another."""

@@ -147,7 +147,9 @@ def test_devices_and_licences_that_fall_free_are_kept_too():
 
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("platform", ["processors", "shared nodes", "nodes that differ"])
-@pytest.mark.parametrize("cases", [1, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "cases", [1, pytest.param(12, marks=pytest.mark.long), pytest.param(60, marks=pytest.mark.exhaustive)]
+)
 def test_a_snapshot_keeps_what_is_kept(policy, platform, cases):
     make, more = PLATFORMS[platform]
     for seed in range(cases):

@@ -35,7 +35,7 @@ def shadowed(events: list[Event], policy: str, **options: Any) -> Shadow:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("policy", ["sjf", "fcfs", "easy", "conservative"])
 def test_a_scheduler_with_the_mirrored_policy_is_explained(policy: str, jobs: int) -> None:
     shadow = shadowed(events_of(policy, LOG.where(slice(0, jobs))), policy)
@@ -92,7 +92,7 @@ def test_what_the_scheduler_foretells_is_compared_too() -> None:
     assert "foretold by the scheduler within 1 min" in report.summary()
 
 
-@pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.long)])
+@pytest.mark.parametrize("jobs", [120, pytest.param(400, marks=pytest.mark.exhaustive)])
 def test_the_gain_of_an_advised_policy_is_that_of_its_simulation(jobs: int) -> None:
     log = LOG.where(slice(0, jobs))
     fcfs = simulate(64, log, "fcfs")

@@ -92,7 +92,7 @@ def starts(snapshot: ClusterSnapshot, policy: str) -> dict[Any, tuple[str, float
     return {each.job: (each.place, each.at) for each in what_if(snapshot, [policy])[policy].starts}
 
 
-@pytest.mark.parametrize("instants", [30, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("instants", [30, pytest.param(1000, marks=pytest.mark.exhaustive)])
 def test_futures_are_those_of_the_simulation(instants: int) -> None:
     """With nodes and GPUs, several partitions, limits of queues, holds, arrays, dependencies and drains."""
     rng = np.random.default_rng(7)
