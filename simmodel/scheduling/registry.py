@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -209,15 +210,19 @@ def register_policy(
 
 @cache
 def _of_others() -> dict[str, _Entry]:
-    """Return the policies that other packages add, each imported for its kind of decision and its line."""
-    return {name: _described(source) for name, source in offered("simmodel.policies").items() if name not in BUILT_IN}
+    """Return the policies that other packages add, each imported for its kind of decision and its line.
+
+    One that cannot be imported breaks nothing: it is left out here, and who asks for its name gets the reason.
+    """
+    found = {}
+    for name, source in offered("simmodel.policies").items():
+        with suppress(InputError):
+            found[name] = _described(source)
+    return found
 
 
 def _described(source: str) -> _Entry:
-    try:
-        found = _load(source.partition("(")[0])
-    except InputError as error:  # its package is broken, which breaks nothing here
-        return _Entry(source, f"from {source}, which cannot be imported: {error.message}", "anything")
+    found = _load(source.partition("(")[0])
     line = (inspect.getdoc(found) or "").partition("\n")[0].rstrip(".")
     decides: Decides = found.decides if isinstance(found, Policy) or _is_policy_class(found) else "anything"
     return _Entry(source, line or f"from {source}", decides)
@@ -385,6 +390,8 @@ def _make(text: str, whole: str, asked: Sequence[Decides], **more: str) -> Polic
             isinstance(source, Policy) or list(inspect.signature(source).parameters) == ["view"]  # itself a policy
         )
     else:
+        if name in (others := offered("simmodel.policies")):
+            _load(others[name])  # raises: it cannot be imported
         kinds = {*asked, "anything"}
         fitting = [each for each, entry in known.items() if not asked or (entry.decides or _kind_of(entry)) in kinds]
         error = unknown("policy", name, fitting)

@@ -76,20 +76,6 @@ def test_every_name_a_module_offers_exists(name: str) -> None:
     assert [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)] == []
 
 
-SHARED = {
-    *("Alarm", "Choice", "Described", "Ended", "Group", "JobRecord", "Ledger", "Log", "Outcome", "Restored", "Site"),
-    *("Source", "Submission"),
-}
-"""Names that classes of the twin share with classes elsewhere: to be fewer, never more."""
-
-
-def test_classes_of_the_twin_have_names_of_their_own() -> None:
-    names: dict[bool, set[str]] = {True: set(), False: set()}
-    for name, path in MODULES.items():
-        names[name.startswith("simmodel_site.twin")] |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
-    assert {name for name in names[True] & names[False] if name[0] != "_"} == SHARED
-
-
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:
     firsts = (
         "simmodel.experiments.comparison",

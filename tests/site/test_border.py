@@ -30,3 +30,17 @@ def test_what_is_open_to_packages_beside_is_taken_by_one() -> None:
 def test_no_file_of_the_core_names_the_site() -> None:
     files = [*CORE.values(), *STUBS.values()]
     assert [path for path in files if path.name != "moved.py" and "simmodel_site" in path.read_text("utf-8")] == []
+
+
+SHARED = {
+    *("Alarm", "Choice", "Described", "Ended", "Group", "JobRecord", "Ledger", "Log", "Outcome", "Restored", "Site"),
+    *("Source", "Submission"),
+}
+"""Names that classes of the twin share with classes elsewhere: to be fewer, never more."""
+
+
+def test_classes_of_the_twin_have_names_of_their_own() -> None:
+    names: dict[bool, set[str]] = {True: set(), False: set()}
+    for name, path in MODULES.items():
+        names[name.startswith("simmodel_site.twin")] |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
+    assert {name for name in names[True] & names[False] if name[0] != "_"} == SHARED
