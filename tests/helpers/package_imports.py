@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -109,3 +109,17 @@ _HOMES = {
     for name in imports(stub)
 }
 """Of each name that a package loads when it is asked for: the module that has it."""
+EXPORTED = {*_HOMES} | {f"{home}.{name.rpartition('.')[2]}" for name, home in _HOMES.items()}
+"""The names that packages export, and as their modules have them."""
+
+
+def through_walls(paths: Iterable[Path]) -> set[str]:
+    """Return the names that files take from other packages of simmodel, and that these do not export."""
+    found = set()
+    for path in paths:
+        own = ".".join(module_name(path).split(".")[:2])
+        for name in imports(path):
+            is_other = name.startswith("simmodel.") and not name.startswith(f"{own}.")
+            if is_other and name not in MODULES and name.rpartition(".")[0] != "simmodel" and name not in EXPORTED:
+                found.add(name)
+    return found

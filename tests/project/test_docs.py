@@ -21,6 +21,7 @@ from simmodel.work.taskset import LiveData
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.package_imports import MODULES, ROWS
 from tests.helpers.paths import PACKAGE, ROOT
+from tests.helpers.public_interface import GROUPS
 
 TOUR, GLOSSARY = PAGES["docs/tour.md"], PAGES["docs/glossary.md"]
 SECTIONS = ("View", "Place", "Sites", "Job", "Task", "Run", "Estimate", "Load")
@@ -125,7 +126,6 @@ def test_jobs_and_tasks_have_no_other_attributes_but_those_of_systems() -> None:
 
 # ---------------------------------------------------------------------- architecture and glossary
 
-GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}  # of entry points
 WRITTEN = ("docs/architecture.md", "CONTRIBUTING.md")  # all files in them are files of the project
 _FILE = re.compile(r"`([\w./-]+\.(?:py|pyi|md|toml|svg|png|ipynb|json))`")
 

@@ -14,7 +14,7 @@ from simmodel.work.table import Table
 from tests.helpers.public_classes import public_classes, public_values
 
 BASES = {
-    *("Eviction", "Observer", "Options", "Snapshot", "System"),
+    *("Eviction", "JobSystemSnapshot", "Observer", "Options", "Snapshot", "System"),
     *("NodeChoice", "SharingRule"),
 }
 """Base classes, of which no value is made."""
