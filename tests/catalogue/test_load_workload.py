@@ -1,20 +1,23 @@
 """Workloads by name and by file: all bundled ones load, all formats are detected from ending or content."""
 
+import ast
 import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from simmodel import formats
 from simmodel.catalogue import bundled_names, load_workload
 from simmodel.catalogue.bundled import bundled_file, bundled_folder
-from simmodel.catalogue.formats import FORMATS
+from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS
 from simmodel.catalogue.tasks import task_names
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.foundation.errors import InputError
 from simmodel.generators.settings import GENERATORS, generate
 from simmodel.work.transformations import offered_load
 from tests.helpers.data_files import data_file
+from tests.helpers.package_imports import MODULES, parsed
 
 # name: jobs, processors, offered load
 READY = {
@@ -47,6 +50,34 @@ CONTENT = {
     "csv": CSV,
     "toml": TOML,
 }
+"""An example of each format: one job at 0, which runs for 100 s on 5 processors."""
+
+
+def readers() -> dict[str, str]:
+    """Return the readers of workloads and workflows in simmodel/formats, and the module of each."""
+    return {
+        node.name: name.removeprefix("simmodel.formats")
+        for name, path in MODULES.items()
+        if name.startswith("simmodel.formats.")
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("read_") and node.returns is not None
+        if ast.unparse(node.returns) in ("Workload", "Workflow")
+    }
+
+
+def test_every_reader_of_work_is_registered():
+    registered = {each.read.__name__ for each in (*FORMATS.values(), *WORKFLOW_FORMATS.values())}
+    lacking = [
+        f"{name}: add a Format to FORMATS, or to WORKFLOW_FORMATS, in simmodel/catalogue/formats.py"
+        for name in readers().keys() - registered
+    ]
+    lacking += [
+        f"{name}: add `from {module} import {name} as {name}` to simmodel/formats/__init__.pyi"
+        for name, module in readers().items()
+        if name not in formats.__all__
+    ]
+    lacking += [f"{name}: add an example of it to CONTENT in this file" for name in FORMATS.keys() - CONTENT.keys()]
+    assert lacking == []
 
 
 @pytest.mark.few(4)
@@ -82,7 +113,6 @@ def test_another_seed_gives_another_workload():
 @pytest.mark.parametrize("name", sorted(CONTENT))
 @pytest.mark.parametrize("seen_by", ["ending", "content", "gzip content", "format"])
 def test_formats_are_seen(name, seen_by, tmp_path):
-    assert sorted(CONTENT) == sorted(FORMATS)
     own = (FORMATS[name].endings or (".json",))[0]  # the ending of several formats says nothing of one
     ending = own if seen_by == "ending" else ".txt" if seen_by == "content" else ""
     path = tmp_path / f"log{ending}"
