@@ -77,7 +77,7 @@ def test_every_reader_of_work_is_registered():
         if name not in formats.__all__
     ]
     lacking += [f"{name}: add an example of it to CONTENT in this file" for name in FORMATS.keys() - CONTENT.keys()]
-    assert lacking == []
+    assert lacking == [], "\n".join(lacking)
 
 
 @pytest.mark.few(4)
@@ -168,7 +168,7 @@ PARSABLE = "; of Slurm's commands the output of sacct --parsable2 with its heade
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, batsim, toml, csv, or a workflow in one of dax, "),
+        (b"", f"in one of the formats {', '.join(FORMATS)}, or a workflow in one of dax, "),
         (b"", ", got an empty file"),
         (
             b'{"meta": {}, "jobs": [{"job_id": 7}]}',
