@@ -239,7 +239,7 @@ def test_a_decision_type_of_ones_own_is_carried_out_by_the_function_it_is_given(
 
     cluster = Cluster(Environment(), 4, policy)
     job = cluster.submit(Job(processors=4, run=10))
-    with pytest.raises(PolicyError, match=r"decisions must be Start, Reserve, WakeAt, Preempt, Resize, got .*Boost"):
+    with pytest.raises(PolicyError, match=r"decisions must be Start, .*, got .*Boost"):
         cluster.env.run()
 
     boosted = []
