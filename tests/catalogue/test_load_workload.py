@@ -156,7 +156,7 @@ def test_another_folder_is_not_read_as_logs(tmp_path):
         (Path("zzz"), "zzz: no such file"),
     ],
 )
-def test_what_is_not_there(given, sentence):
+def test_unknown_names_and_missing_files_are_named(given, sentence):
     with pytest.raises(InputError) as caught:
         load_workload(given)
     assert sentence in str(caught.value)

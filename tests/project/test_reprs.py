@@ -119,5 +119,5 @@ def test_tables_print_their_first_and_last_rows() -> None:
     assert repr(table) == "<Table of 1,000 rows: job, wait>"
 
 
-def test_steps_of_nothing() -> None:
+def test_empty_steps_say_none() -> None:
     assert repr(Steps([], [], 0)) == "<Steps: none>"

@@ -205,7 +205,7 @@ while True:
     assert {row["key"] for row in rows_of(left, "meta")} >= {"simmodel", "unfinished"}
 
 
-def test_cgsims_states(tmp_path):
+def test_states_of_cgsim_end_as_the_jobs_do(tmp_path):
     grid, data = ran(tmp_path, CGSimStates, {"EVENTS": CGSIM_STATES})
     data.close()
     rows = table(tmp_path / "events.sqlite", "EVENTS")

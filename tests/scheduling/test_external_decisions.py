@@ -189,7 +189,7 @@ def test_a_broker_is_asked_before_its_clusters_and_they_decide_after_it_in_the_s
     assert clusters[1].scheduler.question is not None
 
 
-def test_a_broker_takes_nothing_back():
+def test_a_broker_refuses_to_preempt():
     env = Environment()
     broker = Broker(env, [Cluster(env, 4, name="a")], "round-robin")
     broker.submit(Job(processors=4, run=10))

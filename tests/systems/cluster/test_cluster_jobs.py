@@ -319,7 +319,7 @@ def test_impossible_work_is_refused_when_it_is_submitted():
         cluster.submit(Job(nodes=1, gpus_per_node=1, run=1))
 
 
-def test_what_a_job_cannot_be():
+def test_wrong_fields_of_jobs_are_refused():
     for options, sentence in (
         ({"processors": 0, "run": 1}, "processors: must be a whole number >= 1, got 0"),
         ({"run": -1}, "run: must be >= 0, got -1"),
