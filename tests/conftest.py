@@ -30,8 +30,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is slow, not wrong. The examples are the same at each run: what fails, fails for everybody.
-# --hypothesis-profile=thorough draws a third of them, =all all, =search new ones each time. Hypothesis also draws constants that it
-# reads in loaded modules, which would make examples depend on what ran before.
+# --hypothesis-profile=thorough draws a third of them, =all all, =search new ones each time. Hypothesis also draws
+# constants that it reads in loaded modules, which would make examples depend on what ran before.
 if hasattr(providers, "is_local_module_file"):
     providers.is_local_module_file = lambda path: False
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

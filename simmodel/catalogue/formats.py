@@ -193,6 +193,7 @@ def _reader(function: str) -> Callable[..., Any]:
         found: Callable[..., Any] = load(function)
         return found(file, **options)
 
+    read.__name__ = function.rpartition(":")[2]
     return read
 
 

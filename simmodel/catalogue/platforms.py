@@ -67,7 +67,7 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: boo
         others = offered(GROUP)
         if name_or_path not in others:
             raise unknown("platform", name_or_path, [*platform_names(), *others])
-        found = load(others[name_or_path])
+        found: Any = load(others[name_or_path])
         return found() if callable(found) else found
     return _read(held(path), trust, machine)
 

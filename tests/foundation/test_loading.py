@@ -238,7 +238,7 @@ def test_settings_and_platforms_come_through_pipes(tmp_path) -> None:
             assert check(load(fifo))
 
 
-def test_encodings() -> None:
+def test_utf_8_with_mark_and_utf_16_are_read_and_binary_is_refused() -> None:
     for encoding in ("utf-8-sig", "utf-16"):
         lines, _ = read_lines(io.BytesIO("é\nb\n".encode(encoding)))
         assert [line for _, line in lines] == ["é", "b"]

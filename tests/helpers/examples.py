@@ -12,7 +12,7 @@ FEW, THIRD, ALL = 10, 33, 100
 
 
 def up_to(number: int, few: int = FEW) -> int:
-    """Return the number of examples of a test: by default at most ``few``, where each takes long, else by the profile."""
+    """Return the number of examples of a test: by default at most ``few``, as each takes long, else by the profile."""
     drawn = settings.default.max_examples
     share = {FEW: 0, THIRD: number // 3}.get(drawn, number)
     return max(share, min(number, few))

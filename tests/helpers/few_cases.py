@@ -48,7 +48,7 @@ def asks_up_to(code: CodeType) -> bool:
 
 
 def mark(items: list[Any]) -> None:
-    """Give the cases that few leaves out the marker long or exhaustive, and tests that draw more the marker thorough."""
+    """Give the cases that few leaves out the marker long or exhaustive, and tests that draw more thorough."""
     functions: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for item in items:
         if draws_more(item):

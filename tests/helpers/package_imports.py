@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.util import resolve_name
 from pathlib import Path
@@ -120,3 +120,19 @@ _HOMES = {
     for name in imports(stub)
 }
 """Of each name that a package loads when it is asked for: the module that has it."""
+_PUBLIC = {name: home for name, home in _HOMES.items() if name.rpartition(".")[0] != OPEN}
+EXPORTED = {*_PUBLIC} | {f"{home}.{name.rpartition('.')[2]}" for name, home in _PUBLIC.items()}
+"""The names that packages export, and as their modules have them."""
+
+
+def through_walls(paths: Iterable[Path]) -> set[str]:
+    """Return the names that files take from other packages of simmodel, and that these do not export."""
+    found = set()
+    for path in paths:
+        own = ".".join(module_name(path).split(".")[:2])
+        for name in imports(path):
+            is_other = name.startswith("simmodel.") and not name.startswith(f"{own}.")
+            open_to = ("simmodel", OPEN)
+            if is_other and name not in MODULES and name.rpartition(".")[0] not in open_to and name not in EXPORTED:
+                found.add(name)
+    return found

@@ -97,9 +97,12 @@ from simmodel.work import (
     Elastic,
     Job,
     MeasuredSpeedup,
+    Phase,
+    Phases,
     RecordedMachine,
     Task,
     TaskSet,
+    Traffic,
     Workflow,
     Workload,
 )
@@ -210,6 +213,7 @@ def _work() -> Iterator[Any]:
     yield from (Amdahl(0.05), MeasuredSpeedup({1: 1.0, 4: 3.0}))
     yield Checkpoint(600, cost=30, restart=60)
     yield Chunk(2, gpus=1)
+    yield from (Traffic("ring", bytes="1MB"), Phase(compute=5), Phases([Phase(compute=5)], repeats=2))
     yield Task(id="a", run=3)
     yield DataObject("d", 1e6)
     yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")

@@ -6,6 +6,7 @@ project.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -19,9 +20,10 @@ import simmodel
 from simmodel.commands.list import _LISTS
 from simmodel.commands.parser import command_parser
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
+from simmodel.moved import MOVED
 from tests.helpers.commands_there import ACTIONS, ALL
 from tests.helpers.doc_pages import PAGES
-from tests.helpers.package_imports import PUBLIC
+from tests.helpers.package_imports import PUBLIC, STUBS
 from tests.helpers.paths import ROOT, TESTS
 from tests.helpers.written_files_of_a_version import write_all
 
@@ -46,6 +48,43 @@ def documented() -> frozenset[str]:
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     return frozenset(re.findall(r"\w+", "\n".join(code)))
+
+
+GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}
+GROUPS |= {f"simmodel.{each}" for each in ("commands", "formats", "workflow_formats", "platforms")}
+"""Groups of entry points that pages name."""
+MAPS = ("docs/architecture.md",)
+"""Pages that are a map of the code: they name modules."""
+
+
+def named_in_pages() -> dict[str, set[str]]:
+    """Return the names of simmodel that each page and notebook imports or writes as ``simmodel.package.name``."""
+    packages = {*STUBS, *MOVED, "simmodel.learn"}
+    found: dict[str, set[str]] = {}
+    for name, page in PAGES.items():
+        written = re.findall(r"`(simmodel(?:\.\w+)+)", page.without_code) if name not in MAPS else []
+        scripts = [block.text for block in page.blocks if block.kind == "python"]
+        found[name] = ({*written} - packages - GROUPS).union(*map(_imported, scripts))
+    for path in (ROOT / "notebooks").rglob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        scripts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        found[path.name] = set().union(*map(_imported, scripts))
+    return found
+
+
+def _imported(code: str) -> set[str]:
+    """Return what code imports from simmodel.
+
+    >>> sorted(_imported("from simmodel.work import Job as J, Task"))
+    ['simmodel.work.Job', 'simmodel.work.Task']
+    """
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    return {
+        f"{each.module}.{name.name}"
+        for each in found
+        if str(each.module).split(".")[0] == "simmodel"
+        for name in each.names
+    }
 
 
 def list_of(version: str) -> Path:

@@ -207,7 +207,7 @@ def test_a_job_without_a_limit_has_that_of_its_queue_or_partition():
     )
 
 
-def test_two_partitions():
+def test_a_wide_job_for_any_partition_starts_in_the_first_that_is_free():
     spec = ClusterSpec(partitions=[PartitionSpec(name=name, processors=4) for name in "ab"])
     jobs = [
         Job(id=1, partition="a", processors=2, run=50, requested=inf),

@@ -12,11 +12,11 @@ import pytest
 import simmodel
 from simmodel.scheduling import registry
 from tests.helpers import typed_user
-from tests.helpers.doc_pages import PAGES
 from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
-from tests.helpers.package_imports import MODULES, PUBLIC, imports
+from tests.helpers.package_imports import MODULES, OPEN, PUBLIC, imports
 from tests.helpers.paths import ROOT
+from tests.helpers.public_interface import documented, named_in_pages
 
 HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
 
@@ -48,17 +48,18 @@ def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> Non
         _ = module.simulated
 
 
-@pytest.fixture(scope="module")
-def words() -> set[str]:
-    """Return the words of all pages and notebooks."""
-    notebooks = [path.read_text("utf-8") for path in (ROOT / "notebooks").glob("*.ipynb")]
-    pages = [page.text for page in PAGES.values()] + notebooks
-    return {word for page in pages for word in re.findall(r"\w+", page)}
-
-
 @pytest.mark.parametrize("package", PACKAGES)
-def test_each_public_name_of_a_package_stands_in_a_page(package: str, words: set[str]) -> None:
-    assert {name.rpartition(".")[2] for name in imports(PUBLIC[package])} - words == set()
+def test_each_exported_name_stands_in_the_code_of_a_page(package: str) -> None:
+    missing = sorted({name.rpartition(".")[2] for name in imports(PUBLIC[package])} - documented())
+    assert missing == [], f"name it in a page of docs/, or take it out of {package.replace('.', '/')}/__init__.pyi"
+
+
+def test_each_name_in_a_page_or_notebook_is_exported() -> None:
+    exported = {f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__}
+    exported |= {f"{OPEN}.{name}" for name in import_module(OPEN).__all__}
+    exported |= {f"simmodel.learn.{name}" for name in dir(import_module("simmodel.learn"))}  # it has no stub
+    missing = {name: page for page, names in named_in_pages().items() for name in names if name not in exported}
+    assert missing == {}, "export it from the __init__.pyi of its package, and name the package in the page"
 
 
 def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:

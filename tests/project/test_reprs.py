@@ -13,7 +13,7 @@ from tests.helpers.public_classes import public_classes, public_values
 from tests.helpers.repr_checks import one_line_and_a_small_table
 
 BASES = {
-    *("Eviction", "Observer", "Options", "Snapshot", "System"),
+    *("Eviction", "JobSystemSnapshot", "Observer", "Options", "Snapshot", "System"),
     *("NodeChoice", "SharingRule"),
 }
 """Base classes, of which no value is made."""
@@ -93,5 +93,5 @@ def test_tables_print_their_first_and_last_rows() -> None:
     assert repr(table) == "<Table of 1,000 rows: job, wait>"
 
 
-def test_steps_of_nothing() -> None:
+def test_empty_steps_say_none() -> None:
     assert repr(Steps([], [], 0)) == "<Steps: none>"

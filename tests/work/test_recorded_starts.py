@@ -27,7 +27,7 @@ def test_starts_are_those_recorded_or_follow_from_waits(columns: Mapping[str, An
     assert Workload({**JOBS, **columns}).recorded_starts() == pytest.approx(starts, nan_ok=True)
 
 
-def test_all_that_read_them_agree() -> None:
+def test_results_referee_and_twin_read_the_same_recorded_starts() -> None:
     log = Workload({**JOBS, "recorded_start": [2, np.nan, 12], "wait": [0, 3, 0]}, processors=3)
     starts = [2.0, 8.0, 12.0]
     assert recorded_result(log).jobs["start"].tolist() == starts
