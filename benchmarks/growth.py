@@ -40,7 +40,6 @@ from simmodel.platform import BrokerSpec, ClusterSpec, LinkSpec, PartitionSpec
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots import Snapshot
 from simmodel.work import make_malleable
-from simmodel_site.twin import replay_log
 
 PROCESSORS = 256
 LOADS = (0.8, 1.3)
@@ -440,6 +439,7 @@ def snapshots() -> Iterator[Line]:
 
 def twins() -> Iterator[Line]:
     """Events of a mirror of 1,500 jobs, with a snapshot after each hundred; a log that a twin advises."""
+    from simmodel_site.twin import replay_log
 
     def mirrored(count: int) -> Run:
         plant = twin_mirror.Plant(1_500, nodes=False)
