@@ -28,7 +28,6 @@ import grid
 import network
 import nodes
 import numpy as np
-import twin_mirror
 import whatif
 from machine import many_processors
 
@@ -439,6 +438,8 @@ def snapshots() -> Iterator[Line]:
 
 def twins() -> Iterator[Line]:
     """Events of a mirror of 1,500 jobs, with a snapshot after each hundred; a log that a twin advises."""
+    import twin_mirror
+
     from simmodel_site.twin import replay_log
 
     def mirrored(count: int) -> Run:

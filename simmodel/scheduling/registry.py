@@ -337,7 +337,7 @@ def imports_code(text: str) -> bool:
 
     >>> [imports_code(each) for each in ("sjf+easy", "portfolio(easy, mine:Policy)", "mine:order+easy")]
     [False, True, True]
-    >>> imports_code("slurm(partitions=(work:nodes=n[1-8]:default))")
+    >>> imports_code("portfolio(objective=min-max:wait_mean)")
     False
     """
     if ":" not in text or _depth(text) > DEEPEST:

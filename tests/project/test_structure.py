@@ -17,7 +17,7 @@ import pytest
 
 from simmodel.resources import Pool
 from tests.helpers.package_imports import MODULES, ROWS, parsed, through_walls
-from tests.helpers.paths import PACKAGE, ROOT, is_absent
+from tests.helpers.paths import PACKAGE, ROOT, SITE, is_absent
 from tests.helpers.statements import by_folder, recorded
 
 ROOM, FEW = 0.02, 20
@@ -187,7 +187,7 @@ def found() -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", LIMITS)
+@pytest.mark.parametrize("name", LIMITS if SITE.exists() else LIMITS.keys() - {"loose parameters, per mille"})
 def test_no_wall_rises(found: dict[str, int], name: str) -> None:
     assert found[name] <= LIMITS[name], "a wall only falls: see the ratchet in CONTRIBUTING.md"
 

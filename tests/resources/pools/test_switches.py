@@ -241,14 +241,13 @@ def test_a_simulation_with_whole_switches_continues_from_a_snapshot():
 
 
 def test_entry_points_offer_placements(monkeypatch):
-    from importlib import metadata
-
+    from simmodel.foundation import entries
     from simmodel.foundation.entries import Entries
     from simmodel.platform import cluster
     from simmodel.resources.pools import placements
 
-    point = metadata.EntryPoint("backwards", "tests.resources.pools.test_switches:backwards", "simmodel.placements")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])
+    offered = {"simmodel.placements": {"backwards": "tests.resources.pools.test_switches:backwards"}}
+    monkeypatch.setattr(entries, "offered", offered.get)
     for module in (cluster, placements):
         monkeypatch.setattr(module, "PLACEMENTS", Entries({}, "simmodel.placements"))
     assert placements.described_placements() == {"backwards": "from tests.resources.pools.test_switches:backwards"}
