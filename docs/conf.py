@@ -78,7 +78,8 @@ HOMES = {
 }
 """The exported names of each package, with the module that each comes from."""
 WHOLE_NAMES = {f"{home}.{name}" for names in HOMES.values() for name, home in names.items()}
-CLASSES = {getattr(import_module(package), name) for package, names in HOMES.items() for name in names}
+VALUES = [getattr(import_module(package), name) for package, names in HOMES.items() for name in names]
+CLASSES = {value for value in VALUES if inspect.isclass(value)}
 
 
 def end_sections(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:

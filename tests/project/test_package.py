@@ -1,5 +1,6 @@
 """The package as a whole: its public names, what importing it costs, and that nothing speaks of one machine."""
 
+import inspect
 import re
 from ast import literal_eval
 from importlib import import_module
@@ -52,6 +53,22 @@ def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> Non
 def test_each_exported_name_stands_in_the_code_of_a_page(package: str) -> None:
     missing = sorted({name.rpartition(".")[2] for name in imports(PUBLIC[package])} - documented())
     assert missing == [], f"name it in a page of docs/, or take it out of {package.replace('.', '/')}/__init__.pyi"
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_what_is_exported_has_a_docstring_with_its_methods(package: str) -> None:
+    lacking = []
+    for name in import_module(package).__all__:
+        value = getattr(import_module(package), name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            lacking += [name] if not inspect.getdoc(value) else []
+        owners = value.__mro__ if inspect.isclass(value) else ()
+        for owner in (each for each in owners if each.__module__.startswith("simmodel")):
+            for member, found in vars(owner).items():
+                is_told = inspect.isfunction(found) or isinstance(found, property | classmethod | staticmethod)
+                if is_told and not member.startswith("_") and not inspect.getdoc(getattr(value, member)):
+                    lacking.append(f"{name}.{member} of {owner.__name__}")
+    assert lacking == [], "what is exported says what it does; the rest needs a docstring only to add to its name"
 
 
 def test_each_name_in_a_page_or_notebook_is_exported() -> None:
