@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,11 @@ def test_the_session_is_as_shown(shown: str, lab: Path) -> None:
     line, _, expected = shown.partition("\n")
     pattern = "".join(".*" if each == "...\n" else re.escape(each) for each in expected.splitlines(keepends=True))
     assert re.fullmatch(pattern, said(line, lab), re.DOTALL)
+
+
+def test_the_page_names_the_toolkit() -> None:
+    named = {name for row in PAGES["docs/beside.md"].table("The toolkit") for name in re.findall(r"`(\w+)`", row[1])}
+    assert sorted(named) == sorted(import_module("simmodel.extending").__all__)
 
 
 def test_the_package_is_small_and_takes_what_is_open() -> None:
