@@ -14,7 +14,8 @@ from tests.helpers.paths import PACKAGE, ROOT, SITE
 
 def module_name(path: Path) -> str:
     """Return the dotted name of the module that a file, or a folder, holds."""
-    parts = path.relative_to(ROOT).with_suffix("").parts
+    top = next((each for each in (PACKAGE.parent, SITE.parent) if path.is_relative_to(each)), ROOT)
+    parts = path.relative_to(top).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 

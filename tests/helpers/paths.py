@@ -1,11 +1,22 @@
-"""Paths of the checkout, the package, the data and the reference cases."""
+"""Paths of the checkout, the packages, the data and the reference cases.
+
+The packages are those that are imported: of the checkout, or installed elsewhere.
+"""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "simmodel"
-SITE = ROOT / "simmodel_site"
+
+
+def _folder(package: str) -> Path:
+    found = find_spec(package)
+    return ROOT / package if found is None or found.origin is None else Path(found.origin).parent
+
+
+PACKAGE = _folder("simmodel")
+SITE = _folder("simmodel_site")
 """The package beside it: the tests of the core also run in a checkout without it."""
 TESTS = ROOT / "tests"
 
