@@ -373,10 +373,12 @@ class _Check:
         if type(first) is not int or type(count) is not int:
             return False
         there = self.snapshot.arrivals
-        if not (0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1):
+        if not (0 <= first <= first + count <= len(there) and count > 0):
             return False
-        submits = [work.submit for work in there[first : first + count]]
-        return each.at == submits[0] and submits == sorted(submits)
+        works = there[first : first + count]
+        submits = [work.submit for work in works]
+        plain = len(self.capacity) == 1 or all(work.spec is not None for work in works)
+        return plain and each.at == submits[0] and submits == sorted(submits)
 
     def _submission(self, each: Planned) -> bool:
         (row,) = each.about

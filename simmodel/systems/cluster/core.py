@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
     from simmodel.work.checkpoint import Checkpoint
-    from simmodel.work.job import Job
+    from simmodel.work.job import Job, Run
     from simmodel.work.prepare import Estimates
 
 __all__ = ["ClusterCore", "Hooks", "SharedIO"]
+
+UsageState: TypeAlias = "tuple[float, tuple[tuple[int | str | None, float, float, float], ...]]"
 
 
 class SharedIO:
@@ -252,6 +254,26 @@ class ClusterCore:
     def lost(self) -> str:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
+
+    def check_copy(self) -> None:
+        """Raise a :class:`SnapshotError` if a copy would lose files, accesses, transfers or claims."""
+        self.io.check_copy()
+        for pool in self.places:
+            for claim in (*pool.claims.waiting, *pool.claims.held):
+                who = f"process {claim.process.name}" if claim.process is not None else "an unknown process"
+                raise SnapshotError(f"{who}, which has {claim.describe()}, cannot be copied: it is a generator")
+
+    def restore_usages(self, usage: Iterable[UsageState], runs: Iterable[Run], now: float) -> None:
+        """Restore the consumption of users (s) by its half-life; one that is not among the saved ones begins now."""
+        saved = list(usage)
+        for each in self.usages:
+            same = [state for state in saved if state[0] == each.half_life]
+            if same:
+                saved.remove(same[0])
+                each.restore(same[0][1])
+            else:
+                for run in runs:
+                    each.change(run.job.user, run.job.processors, now)
 
     def ask(self, scheduler: Scheduler) -> None:
         """Ask a scheduler for decisions from now on, after each event or at the end of an instant."""

@@ -141,7 +141,7 @@ class _Builder:
             )
         cluster = self.cluster
         try:
-            job, reason = cluster.intake.live(spec)
+            job, reason = cluster.live(spec)
         except InputError as error:
             raise InputError(error.message, None, place) from None
         if reason is not None:
@@ -149,7 +149,7 @@ class _Builder:
         if job.id in self.names:
             raise InputError(f"duplicate job {job.id!r}", None, f"{place}.id")
         self.names[job.id] = job
-        cluster.intake.submitted += 1
+        cluster.submitted += 1
         cluster.dependencies.know(job)
         job.submit = float(spec.submit)
         if set(asked) <= _PLAIN and job.rules is None:
