@@ -22,7 +22,7 @@ from typing import (
 import attrs
 from simpy.events import Event
 
-from simmodel.work import job as jobs
+from simmodel.work import request as requests
 from simmodel.work.job import Dependency, Job
 
 __all__ = [
@@ -145,7 +145,7 @@ class Field(NamedTuple):
 def fields_of(kind: type) -> tuple[Field, ...]:
     """Return the fields of a ``NamedTuple`` or an attrs class, with their types."""
     if kind is Job:
-        attrs.resolve_types(Job, {**vars(jobs), "Event": Event})
+        attrs.resolve_types(Job, {**vars(requests), "Event": Event})
     elif attrs.has(kind):
         attrs.resolve_types(kind)
     if attrs.has(kind):

@@ -654,7 +654,7 @@ class JobLife(System[J]):
     """
 
     chunks: Door | None = None
-    ids: Container[object] = ()
+    ids: Any = ()
 
     def __init__(self, env: Environment, name: str) -> None:
         if not isinstance(env, Environment):

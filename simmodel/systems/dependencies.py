@@ -64,10 +64,10 @@ class Dependencies:
         by (id, ``"start"`` or ``"end"``): the jobs that wait for this event, each with its dependency
     """
 
-    def __init__(self, owner: Owner[Work]) -> None:
+    def __init__(self, owner: Owner[Work], known: dict[Any, LiveJob] | None = None) -> None:
         self.owner: Owner[Any] = owner
         self.env = owner.env
-        self.known: dict[Any, LiveJob] = {}
+        self.known: dict[Any, LiveJob] = {} if known is None else known
         self.absent: set[Any] = set()
         self.forgets = False
         self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
@@ -77,11 +77,6 @@ class Dependencies:
     def know(self, job: LiveJob) -> None:
         """Register a submitted job, so that others can depend on it."""
         self.known[job.id] = job
-
-    def forget(self, job: LiveJob) -> None:
-        """Forget a job that has left the system; its dependents keep waiting."""
-        self.known.pop(job.id, None)
-        self._missing.pop(job, None)
 
     def unblock(self, job: LiveJob) -> None:
         """Drop the unmet dependencies of a job."""
@@ -121,8 +116,10 @@ class Dependencies:
     def happened(self, job: LiveJob, what: str) -> None:
         """Resolve the dependencies on the start or the end of a job."""
         waiting = self.waiting
-        if self.forgets and what == "end":
-            self.forget(job)
+        if what == "end":
+            self._missing.pop(job, None)
+            if self.forgets:
+                self.known.pop(job.id, None)
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):

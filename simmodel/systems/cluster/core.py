@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Consumables
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
+    from simmodel.systems.dependencies import Dependencies
     from simmodel.work.checkpoint import Checkpoint
-    from simmodel.work.job import Job, Run
+    from simmodel.work.job import Job, LiveJob, Run
     from simmodel.work.prepare import Estimates
 
 __all__ = ["ClusterCore", "Hooks", "SharedIO"]
@@ -178,6 +179,8 @@ class ClusterCore:
         whether each event brings a decision; whether submissions then precede ends
     end_priority, submit_priority, calendar_priority
         event priorities of ends, submissions and capacity changes within an instant
+    known, dependencies
+        the submitted jobs that others can depend on, by id; their dependencies, ``None`` before the first one
     usages
         records of the consumption of users
     recorder
@@ -222,6 +225,8 @@ class ClusterCore:
         self.submit_priority = END if self.submits_first else SUBMIT
         self.wake = self.wake_anyway = self.wake_last = self.decide = _nothing
         self.tries_every_submission = False
+        self.known: dict[Any, LiveJob] = {}
+        self.dependencies: Dependencies | None = None
         self.usages: list[Usage] = []
         self.recorder: JobRecorder | None = None
         self._followers: list[object] = []
@@ -254,6 +259,11 @@ class ClusterCore:
     def lost(self) -> str:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
+
+    def unblock(self, job: LiveJob) -> None:
+        """Drop the unmet dependencies of a job."""
+        if self.dependencies is not None:
+            self.dependencies.unblock(job)
 
     def check_copy(self) -> None:
         """Raise a :class:`SnapshotError` if a copy would lose files, accesses, transfers or claims."""

@@ -150,7 +150,7 @@ class _Builder:
             raise InputError(f"duplicate job {job.id!r}", None, f"{place}.id")
         self.names[job.id] = job
         cluster.submitted += 1
-        cluster.dependencies.know(job)
+        cluster.core.known[job.id] = job
         job.submit = float(spec.submit)
         if set(asked) <= _PLAIN and job.rules is None:
             job._job = None  # it adds nothing to the live job

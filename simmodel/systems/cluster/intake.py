@@ -50,13 +50,16 @@ class LiveCluster(Protocol):
     pools: dict[str, Pool]
     places: tuple[Pool, ...]
     queueing: Queueing
-    dependencies: Dependencies
     sources: list[Any]
     submitted: int
     execution: JobExecution
     scheduler: Scheduler
     view: View
     predictions: Predictions | None
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The part that holds jobs back until others have started or ended."""
 
     @property
     def calendar(self) -> Calendar:

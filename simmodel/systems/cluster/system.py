@@ -169,11 +169,9 @@ class Cluster(JobLife[LiveJob]):
         self.queueing = Queueing(core)
         self.rules: Mapping[str, Any] = self.queueing.rules
         self.enqueue = self.queueing.enqueue  # type: ignore[method-assign]
-        self.dependencies = Dependencies(self)
-        self.ids = self.dependencies.known
-        parts = core, self.queueing, self.dependencies
+        self.ids = core.known
         kind: type[JobExecution] = load(_MIRRORED) if execution == "mirrored" else JobExecution
-        self.execution = kind(*parts, self.over, self.changed)
+        self.execution = kind(core, self.queueing, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
         self.view.choices = self.queueing.choices
@@ -199,7 +197,14 @@ class Cluster(JobLife[LiveJob]):
         """The part that carries out its outages, failures and reservations."""
         from simmodel.systems.cluster.calendar import Calendar
 
-        return Calendar(self.core, self.execution, self.dependencies, self.cancel)
+        return Calendar(self.core, self.execution, self.cancel)
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The part that holds jobs back until others have started or ended."""
+        if self.core.dependencies is None:
+            self.core.dependencies = Dependencies(self, self.core.known)
+        return self.core.dependencies
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -336,7 +341,7 @@ class Cluster(JobLife[LiveJob]):
 
     def came(self, job: LiveJob) -> None:
         """Notify observers of a job that is submitted now."""
-        self.dependencies.know(job)
+        self.ids[job.id] = job
         for hook in self.core.on_submitted:
             hook(job)
 
@@ -356,7 +361,8 @@ class Cluster(JobLife[LiveJob]):
         """Finish a job that has ended: release its dependents and trigger its event (hot path)."""
         self._active -= 1
         if job.watched:
-            self.dependencies.happened(job, "end")
+            if self.core.dependencies is not None:
+                self.core.dependencies.happened(job, "end")
             if self._cancellations:
                 self.forget_cancellation(job)
         if job.event is not None:
@@ -366,7 +372,7 @@ class Cluster(JobLife[LiveJob]):
 
     def forget_ended(self) -> None:
         """Forget the jobs that have ended, of a simulation that is over: no later job can depend on them."""
-        self.dependencies.known.clear()
+        self.core.known.clear()
 
     def rebind(self, work: LiveJob, place: Pool) -> None:
         """Move a waiting job to another partition."""
