@@ -16,7 +16,7 @@ from simmodel.foundation.display import counted
 from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
 from simmodel.systems.system import System
 from simmodel.work.chunks import KnownIds
-from simmodel.work.job import ANY, Job, LiveJob
+from simmodel.work.job import ANY, Job, LiveJob, rule_of
 from simmodel.work.prepare import REPEATED, Stopped, as_workload, distinct_jobs
 from simmodel.work.task import SHARE
 from simmodel.work.workload import Report, cancelled_waiting, elastics_of, jobs_of_rows, shares_in
@@ -537,7 +537,7 @@ class Door:
         """Give the jobs of a workload their rows in the record, and reject some; return the others, in blocks."""
         raise NotImplementedError
 
-    def source(self, blocks: Iterable[Block]) -> Arrivals[Any]:
+    def plan(self, blocks: Iterable[Block]) -> None:
         """Plan the submission of jobs."""
         raise NotImplementedError
 
@@ -554,7 +554,7 @@ class Door:
         blocks = self.admit(workload, prepared)
         if len(prepared.rows):
             system._active += len(prepared.rows)
-            system.sources.append(self.source(blocks))
+            self.plan(blocks)
         system.report += workload.report + prepared.report
         return prepared
 
@@ -562,7 +562,7 @@ class Door:
         """Plan the submission of the jobs of a workload that is read in chunks, sorted by submit time."""
         self._rest = self._read(ChunkReader(given, self.system.offers, self.check, self.prepare))
         self.system._active += 1  # one more than have come, until all has been read
-        self.system.sources.append(self.source(chain.from_iterable(self._rest)))
+        self.plan(chain.from_iterable(self._rest))
 
     def _read(self, reader: ChunkReader) -> Iterator[Iterable[Block]]:
         """Yield the jobs of each chunk, in blocks."""
@@ -758,6 +758,34 @@ class JobLife(System[J]):
                 self.family(job).block(job)
                 return
         self.enqueue(job)
+
+    def arrive(self, job: J, reason: str | None) -> None:
+        """Submit a job of a log, or reject and count it, given the reason why it can never run."""
+        if reason is None:
+            self.take_in(job)
+            return
+        self.report.rejected[rule_of(reason)] += 1
+        self.reject(job, reason)
+        self.over(job)
+
+    def reject(self, job: J, reason: str) -> None:
+        """Record a job that can never run."""
+        job.state = "rejected"
+        self.tell("job_rejected", job, reason)
+
+    def over(self, job: J) -> None:
+        """Finish a job that has ended: trigger its event, and notify the systems above."""
+        self.forget_cancellation(job)
+        if job.event is not None:
+            job.event.succeed(job)
+        self._one_over()
+        for call in self.changed:
+            call()
+
+    def tell(self, hook: str, *what: object) -> None:
+        """Call a hook of the observers."""
+        for call in self.env.hooks(hook):
+            call(*what)
 
     def cancel_at(self, job: J, at: float) -> None:
         """Plan the cancellation of a job at an instant (s); at a past one it is cancelled at once."""

@@ -43,17 +43,19 @@ if TYPE_CHECKING:
 __all__ = ["JobSystem"]
 
 
-class _Requests(Arrivals[tuple[int, float, Job]]):
-    """Submits requests to a small system, one by one."""
+class _Request(Arrivals[tuple[int, float, Job]]):
+    """Submits a request of a log to a small system, which numbers jobs as they come."""
 
     __slots__ = ("system",)
 
-    def __init__(self, system: JobSystem, rows: Sequence[tuple[int, float, Job]]) -> None:
+    def __init__(self, system: JobSystem, row: tuple[Any, ...]) -> None:
         self.system = system
-        super().__init__(system.env, [rows], system.timing.submits, each=True)
+        super().__init__(system.env, [[row]], system.timing.submits)
 
     def submit(self, row: tuple[int, float, Job]) -> None:
-        self.system.arrive(row[2])
+        found = self.system.live(row[2])
+        self.system.submitted += 1
+        self.system.arrive(*found)
 
 
 class _SmallDoor(Door):
@@ -76,8 +78,8 @@ class _SmallDoor(Door):
             rows.append((row, float(prepared.submit[row]), job))
         return [rows]
 
-    def source(self, blocks: Iterable[Block]) -> Arrivals[Any]:
-        return _Requests(self.system, *blocks)
+    def plan(self, blocks: Iterable[Block]) -> None:
+        self.system.sources += [_Request(self.system, row) for block in blocks for row in block]
 
 
 class JobSystem(JobLife[LiveJob]):
@@ -221,18 +223,6 @@ class JobSystem(JobLife[LiveJob]):
         super().take_in(job)
         self.scheduler.wake()
 
-    def arrive(self, spec: Job) -> None:
-        """Submit a job of a log, or reject it."""
-        job, reason = self.live(spec)
-        self.submitted += 1
-        if reason is None:
-            self.take_in(job)
-            return
-        job.state = "rejected"
-        self.report.rejected[rule_of(reason)] += 1
-        self.tell("job_rejected", job, reason)
-        self.over(job)
-
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
 
@@ -293,12 +283,7 @@ class JobSystem(JobLife[LiveJob]):
         for planned in self._planned.pop(job, ()):
             if planned.callbacks is not None:
                 self.env.withdraw(planned)
-        self.forget_cancellation(job)
-        if job.event is not None:
-            job.event.succeed(job)
-        self._one_over()
-        for call in self.changed:
-            call()
+        super().over(job)
 
     def cancel(self, work: LiveJob) -> None:
         """Withdraw a waiting job or stop a running one; has no effect on a job that has ended."""
@@ -316,8 +301,7 @@ class JobSystem(JobLife[LiveJob]):
 
     def tell(self, hook: str, *what: Any) -> None:
         """Notify observers and the system's own recorder."""
-        for call in self.env.hooks(hook):
-            call(*what)
+        super().tell(hook, *what)
         own = heard(self.recorder, hook)
         if own is not None:
             own(*what)
@@ -476,6 +460,6 @@ class JobSystem(JobLife[LiveJob]):
         for work in snapshot.waiting:
             self.enqueue(jobs[work.number])
         self.waiting.forget_new()
-        coming: Any = [(work.number, work.submit, work.spec) for work in snapshot.arrivals]
+        coming = [(work.number, work.submit, work.spec) for work in snapshot.arrivals]
         self.count_coming(len(coming))
-        self.sources.append(_Requests(self, coming))
+        self.sources += [_Request(self, row) for row in coming]

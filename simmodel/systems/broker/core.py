@@ -125,7 +125,7 @@ class Source(Arrivals[Any]):
             if place.why_not(job) is None:
                 broker.take_in(job)
                 return
-        broker.reject(job)
+        broker.arrive(job, broker._why_nowhere(job))
 
 
 class Later(Source):
@@ -379,21 +379,11 @@ class BrokerCore(JobLife[BrokeredJob]):
                 found.append(re.sub(r"^job .*?: ", "", text))  # the same words for every job
         return Refusal("; ".join(dict.fromkeys(reasons)), "; ".join(dict.fromkeys(rules)))
 
-    def reject(self, job: BrokeredJob) -> None:
-        """Reject work that arrives at its instant, and that no system can ever run."""
-        reason = self._why_nowhere(job)
-        assert reason is not None
-        self.report.rejected[reason.rule] += 1
-        job.state = "rejected"
+    def reject(self, job: BrokeredJob, reason: str) -> None:
+        """Record work that arrives at its instant, and that no system can ever run."""
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         job.family.rejected(job.id)
-        self.refuse(job, reason)
-
-    def refuse(self, job: BrokeredJob, reason: str) -> None:
-        """Notify observers of a job that comes now and that no system can ever run; it is over."""
-        for hook in self.env.hooks("job_rejected"):
-            hook(job, reason)
-        self.over(job)
+        super().reject(job, reason)
 
     def family(self, job: BrokeredJob) -> Dependencies:
         """Return the dependencies among a job and the others of its workload."""
@@ -520,8 +510,7 @@ class BrokerCore(JobLife[BrokeredJob]):
             self.queue.remove(work)
         work.state = "cancelled"
         self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now), work.remember().why)
-        for hook in self.env.hooks("job_cancelled"):
-            hook(work)
+        self.tell("job_cancelled", work)
         if work.event is not None:
             work.event.succeed(work)
 

@@ -12,7 +12,7 @@ import numpy as np
 from simpy.events import URGENT
 
 from simmodel.environment import WAKE_UP
-from simmodel.systems.arrivals import Arrivals, Block, Door, check_specs, follows, needs_specs, requests_of
+from simmodel.systems.arrivals import Block, Door, check_specs, follows, needs_specs, requests_of
 from simmodel.systems.broker.core import Source
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob
@@ -90,10 +90,10 @@ class BrokerDoor(Door):
             workload, prepared, first, jobs, lambda rows: [named.get(str(site)) for site in sites[rows].tolist()]
         )
 
-    def source(self, blocks: Iterable[Block]) -> Arrivals[Any]:
+    def plan(self, blocks: Iterable[Block]) -> None:
         """Plan the submission of jobs."""
         self.system.families.append(self.family)
-        return Source(self.system, blocks, self.family)
+        self.system.sources.append(Source(self.system, blocks, self.family))
 
     def write(self, *, everything: bool = False) -> None:
         """Write the rows of the jobs that have ended."""
@@ -128,4 +128,5 @@ class BrokerDoor(Door):
                 later = partial(self._tell, chain([(job, reason)], refused))
                 env.call_at(job.submit, later, broker.timing.submits)
                 return
-            broker.refuse(job, reason)
+            broker.tell("job_rejected", job, reason)
+            broker.over(job)

@@ -81,8 +81,8 @@ class LiveCluster(Protocol):
     def begin_with(self, snapshot: ClusterSnapshot, /) -> None:
         """Count the jobs of a snapshot."""
 
-    def arrive(self, spec: Job, number: int, row: int, /) -> None:
-        """Submit a job of a log."""
+    def arrive(self, job: LiveJob, reason: str | None, /) -> None:
+        """Submit a job of a log, or reject it."""
 
     def cancel_at(self, job: LiveJob, at: float, /) -> None:
         """Plan the cancellation of a job."""
@@ -96,7 +96,7 @@ class LiveCluster(Protocol):
     def count_coming(self, jobs: int, /) -> None:
         """Count jobs that have not ended."""
 
-    def live(self, spec: Job, /) -> tuple[LiveJob, str | None]:
+    def live(self, spec: Job, number: int | None = None, row: int | None = None, /) -> tuple[LiveJob, str | None]:
         """Return the live job of a request, and why it can never run or ``None``."""
 
     def idle(self) -> Event:
@@ -206,7 +206,7 @@ class LogArrivals(Arrivals[Any]):
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, True)
                 cluster.cancel_at(job, more)
             elif type(more) is Job:  # each has an event of its own
-                cluster.arrive(more, row if number_of is None else number_of(row), row)
+                cluster.arrive(*cluster.live(more, row if number_of is None else number_of(row), row))
                 if jobs:
                     self._push(jobs[i][1])
                 return
@@ -276,10 +276,10 @@ class ClusterDoor(Door):
         jobs = requests_of(workload, prepared, core.offers) if special else None
         return self.blocks(workload, prepared, first, jobs)
 
-    def source(self, blocks: Iterable[Block]) -> Arrivals[Any]:
+    def plan(self, blocks: Iterable[Block]) -> None:
         """Plan the submission of jobs."""
         offset = self.system.offset
-        return LogArrivals(self.system, blocks, offset.__add__ if offset else None)
+        self.system.sources.append(LogArrivals(self.system, blocks, offset.__add__ if offset else None))
 
     def write(self, *, everything: bool = False) -> None:
         """Write the rows of the jobs that have ended, or all rows."""

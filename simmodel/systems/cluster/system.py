@@ -31,7 +31,7 @@ from simmodel.systems.job_states import shares
 from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import Logs, read_submissions
 from simmodel.systems.system import Offers, Timing
-from simmodel.work.job import ANY, OVER, Job, LiveJob, rule_of
+from simmodel.work.job import ANY, OVER, Job, LiveJob
 from simmodel.work.prepare import Estimates, Overrun, Sharing
 from simmodel.work.workload import Report
 
@@ -169,6 +169,7 @@ class Cluster(JobLife[LiveJob]):
         self.queueing = Queueing(core)
         self.rules: Mapping[str, Any] = self.queueing.rules
         self.enqueue = self.queueing.enqueue  # type: ignore[method-assign]
+        self.tell = core.tell  # type: ignore[method-assign]
         self.ids = core.known
         kind: type[JobExecution] = load(_MIRRORED) if execution == "mirrored" else JobExecution
         self.execution = kind(core, self.queueing, self.over, self.changed)
@@ -293,20 +294,9 @@ class Cluster(JobLife[LiveJob]):
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
         return ClusterDoor(self)
 
-    def arrive(self, spec: Job, number: int, row: int) -> None:
-        """Submit a job of a log; if it can never run, it is recorded as rejected and counted."""
-        job, reason = self.live(spec, number, row)
-        if reason is None:
-            self.take_in(job)
-            return
-        self.report.rejected[rule_of(reason)] += 1
-        self.reject(job, reason)
-        self.over(job)
-
     def reject(self, job: LiveJob, reason: str) -> None:
         """Record a job of a log that no place can ever run."""
-        job.state = "rejected"
-        self.core.tell("job_rejected", job, reason)
+        super().reject(job, reason)
         self.dependencies.rejected(job.id)
 
     reads_in_chunks = True
@@ -354,7 +344,7 @@ class Cluster(JobLife[LiveJob]):
         if job.state == "blocked":
             if self.env._now > job.submit:
                 job.remember().eligible = float(self.env._now)
-            self.core.tell("job_eligible", job)
+            self.tell("job_eligible", job)
             self.queueing.enqueue(job)
 
     def over(self, job: LiveJob) -> None:
