@@ -32,6 +32,7 @@ __all__ = [
     "DERIVED",
     "ENDED_WELL",
     "FIRST_COLUMNS",
+    "OF_REQUESTS",
     "STOPS",
     "Column",
     "JobRecord",
@@ -559,6 +560,13 @@ Column: TypeAlias = "NDArray[np.generic] | Sequence[object]"
 NAMES = ("job", "submit", "processors", "requested")
 
 
+OF_REQUESTS: dict[str, str] = {"user": "user", "group": "group", "queue": "queue", "partition": "partition_text"}
+"""The columns of what jobs ask for, and the fields of :class:`~simmodel.work.job.Job`: of all records, where known.
+
+A new column is an entry here; a field that policies see has its name in :class:`~simmodel.work.job.JobRequest`, too.
+"""
+
+
 def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
     """Join the columns of the expected jobs with the properties of jobs that came later.
 
@@ -584,7 +592,7 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         "processors": [job.preferred for job in late],
         "requested": [_asked(job) for job in late],
     }
-    for name in ("user", "group", "queue", "partition"):
+    for name in OF_REQUESTS:
         values = [_value(job, name) for job in late]
         if name in known or any(value not in (None, -1) for value in values):
             added[name] = values

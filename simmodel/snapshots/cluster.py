@@ -25,7 +25,7 @@ from simmodel.snapshots.jobs import (
     seen_running,
     seen_works,
 )
-from simmodel.snapshots.types import Columns, Instant
+from simmodel.snapshots.types import Columns, Instant, check_each
 
 if TYPE_CHECKING:
     pass
@@ -304,9 +304,7 @@ class _Check:
     def _references(self) -> None:
         snapshot = self.snapshot
         waiting = {work.number: work for work in snapshot.waiting}
-        for i, number in enumerate(snapshot.new):
-            if number not in waiting:
-                raise self.error(f"must be the number of a waiting job, got {number}", f"new[{i}]")
+        check_each("new", snapshot.new, waiting, "the number of a waiting job")
         for i, (number, places) in enumerate(snapshot.choices):
             if number not in waiting:
                 raise self.error(f"must be the number of a waiting job, got {number}", f"choices[{i}]")

@@ -100,6 +100,15 @@ class History:
         self.stopped = float(now)
         self.interruptions += 1
 
+    def start_again(self, now: float, started: float) -> None:
+        """Record that its execution since ``started`` is stopped now (s), to start from the beginning or its host."""
+        self.stop(now)
+        self.last_start = started
+        if self.first_start is None:
+            self.first_start = started if self.attempt_start is None else self.attempt_start
+        self.attempt_start = None
+        self.resumes = self.bound
+
     def go_on(self, now: float) -> None:
         """Count the time since it was stopped, which is over now (s)."""
         if self.stopped is not None:

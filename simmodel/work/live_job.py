@@ -329,12 +329,8 @@ class LiveJob(LiveWork):
         The work done is the elapsed seconds times the ``speed`` of its nodes.
         """
         past = self.remember()
-        past.stop(now)
-        started = past.last_start = float(self.started)  # type: ignore[arg-type]
-        if past.first_start is None:
-            past.first_start = started if past.attempt_start is None else past.attempt_start
-        past.attempt_start = None
-        past.resumes = past.bound
+        started = float(self.started)  # type: ignore[arg-type]
+        past.start_again(now, started)
         if past.asked is not None:
             self.resume_at(past.asked)
             past.asked = None

@@ -1,4 +1,4 @@
-"""A new column of jobs is an entry in one table: it is in memory, streamed, stored and read back, for every system."""
+"""A new column of jobs is an entry in one table: in memory, streamed, stored and read back, for every system."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import Job, load_result, simulate
+from simmodel import Broker, Cluster, Environment, Job, load_result, simulate
 from simmodel.platform import GridSpec, SiteSpec
-from simmodel.records.job_record import DERIVED
+from simmodel.records.job_record import DERIVED, OF_REQUESTS
 
 JOBS = [Job(id=1, run=9, processors=3), Job(id=2, submit=1, run=5, processors=2), Job(id=3, submit=30, run=5)]
 PLATFORMS: dict[str, Any] = {
@@ -45,3 +45,23 @@ def test_it_has_numbers_where_no_job_has_ended(tmp_path: Path, form: str) -> Non
     read = load_result(tmp_path / f"stored.{form}").jobs["turnaround"]
     assert read.dtype == np.float64
     assert np.isnan(read).all()
+
+
+def test_a_column_of_requests_is_in_all_records_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(OF_REQUESTS, "priority", "priority")
+    jobs = [Job(run=9, priority=3, processors=4), Job(run=9, priority=2, processors=4)]
+    env = Environment()
+    cluster = Cluster(env, 4)
+    for job in jobs:
+        cluster.submit(job)
+    env.run(until=5)
+    later = Environment(5)
+    again = Cluster.from_snapshot(later, cluster.snapshot())
+    later.run()
+    env = Environment()
+    broker = Broker(env, [Cluster(env, 4)], "round-robin")
+    for job in jobs:
+        broker.submit(job)
+    env.run()
+    for system in (cluster, again, broker):
+        assert system.result().jobs["priority"].tolist() == [3, 2]
