@@ -381,7 +381,7 @@ def check_specs(
     known
         the ids of earlier jobs
     check
-        ``check(job, label)`` checks the queue and the partition of a job
+        ``check(job, label)`` checks the queue and the partitions of a job that names some
 
     Raises
     ------
@@ -394,7 +394,8 @@ def check_specs(
             if job.id in seen or job.id in known:
                 raise InputError(f"duplicate job id {job.id!r}")
             seen.add(job.id)
-        check(job, label)
+        if job.queue is not None or job.partition is not None or job.partitions:
+            check(job, label)
 
 
 def name_of(job: Job, number: int, known: Container[object]) -> int | str:

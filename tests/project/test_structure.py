@@ -16,7 +16,7 @@ from tests.helpers.package_imports import MODULES, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 from tests.helpers.statements import by_part, statements
 
-SIZES = {"statements": 73_330, "files": 502, "statements of Cluster": 228}
+SIZES = {"statements": 73_325, "files": 502, "statements of Cluster": 226}
 """Sizes when they were last set. A commit that adds or removes a capability sets them anew and names it.
 
 Each may move by ``ROOM``, or by five, before a test turns red, so that a mended fault or a small addition needs no
@@ -32,7 +32,7 @@ LIMITS = {
     "loose roles": 15,
     "names at the top": 45,
     "files that two jobs enter": 34,
-    "functions that two jobs enter": 302,
+    "functions that two jobs enter": 301,
     "methods of a pool": 35,
 }
 """What each wall is at most: to be lowered with its figure, never raised."""

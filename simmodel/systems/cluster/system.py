@@ -269,8 +269,6 @@ class Cluster(JobLife[LiveJob]):
 
     def check_names(self, job: Job, label: object) -> None:
         """Check that the queue and the partitions of a job exist here, and that it names reservations alone."""
-        if job.queue is None and job.partition is None and not job.partitions:
-            return
         job = as_queue(job, self.rules, self.pools)
         several = () if job.partitions == (ANY,) else job.partitions
         named = [("partition", name, self.pools) for name in (job.partition, *several)]
