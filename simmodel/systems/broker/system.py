@@ -42,16 +42,13 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.streamed_recorder import Write
     from simmodel.results.broker import BrokerResult, TaskBrokerResult
-    from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
     from simmodel.systems.arrivals import Door
-    from simmodel.systems.broker.core import BrokerCore
     from simmodel.systems.destination import BrokeredJob, Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
-    from simmodel.systems.system import EstimateBasis, System
+    from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Job
-    from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
 

@@ -17,14 +17,12 @@ from simmodel.systems.system import Offers
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
-    from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.options import ClusterOptions
     from simmodel.records.recorder import JobRecorder
     from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.flow import Flow
     from simmodel.resources.network.network import Network
-    from simmodel.resources.pools.pool import Consumables
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
     from simmodel.systems.dependencies import Dependencies

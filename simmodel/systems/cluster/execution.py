@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
-    from simmodel.scheduling.protocol import Resize, Start
     from simmodel.scheduling.scheduler import Handler
     from simmodel.snapshots.jobs import RunningWork, WorkState
     from simmodel.systems.cluster.bodies import Bodies

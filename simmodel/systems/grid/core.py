@@ -28,13 +28,10 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
     from simmodel.resources.pools.allocation import Allocation
-    from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Decides, Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.systems.destination import BrokeredJob, Destination
-    from simmodel.systems.grid.data import DataManager
-    from simmodel.systems.grid.site import Site
+    from simmodel.systems.destination import Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, Live, System
     from simmodel.work.job import LiveJob, Run

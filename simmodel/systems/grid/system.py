@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from simmodel.records.streamed_recorder import Write
     from simmodel.results.grid import GridResult
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.snapshots.grid import GridSnapshot
     from simmodel.snapshots.snapshot import Snapshot
-    from simmodel.systems.grid.core import GridCore
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
