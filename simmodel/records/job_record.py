@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import inf, nan
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,14 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGAIN",
+    "DERIVED",
     "ENDED_WELL",
     "FIRST_COLUMNS",
+    "OF_REQUESTS",
     "STOPS",
     "Column",
     "JobRecord",
     "delays",
+    "derived",
     "ended_well",
     "interrupted",
+    "is_number",
     "job_columns",
     "join",
     "joined",
@@ -85,6 +89,51 @@ def never_started(jobs: Table) -> dict[str, int]:
     return dict(sorted(Counter([_UNMET if reason else _LEFT[word] for word, reason in pairs]).items()))
 
 
+def _status(jobs: Jobs) -> NDArray[np.str_]:
+    ended = np.where(np.isnan(jobs["end"]), "running", "completed")
+    return np.where(np.isnan(jobs["start"]), "waiting", ended)
+
+
+Jobs: TypeAlias = "Mapping[str, NDArray[Any]]"
+"""Columns of jobs: ``submit, start, end, processors``, and others."""
+DERIVED: dict[str, Callable[[Jobs], NDArray[Any]]] = {
+    "job": lambda jobs: np.arange(1, len(jobs["submit"]) + 1),
+    "run": lambda jobs: jobs["end"] - jobs["start"],
+    "wait": lambda jobs: jobs["start"] - jobs.get("eligible", jobs["submit"]),
+    "requested": lambda jobs: np.full(len(jobs["submit"]), np.nan),
+    "status": _status,
+    "attempts": lambda jobs: np.isfinite(jobs["start"]).astype(np.int32),
+}
+"""The columns of jobs that follow from others, in order, where nobody gives them: in memory, streamed and stored.
+
+A new column is an entry here; all but ``job`` and ``status`` are numbers.
+"""
+
+
+def derived(jobs: Jobs) -> dict[str, NDArray[Any]]:
+    """Return the columns that jobs lack and that follow from others.
+
+    >>> jobs = {"job": [1], "submit": [0.0], "start": [2.0], "end": [5.0], "status": ["completed"], "attempts": [1]}
+    >>> derived({name: np.array(column) for name, column in jobs.items()})
+    {'run': array([3.]), 'wait': array([2.]), 'requested': array([nan])}
+    """
+    columns = dict(jobs)
+    for name, make in DERIVED.items():
+        if name not in columns:
+            columns[name] = make(columns)
+    return {name: column for name, column in columns.items() if name not in jobs}
+
+
+def is_number(name: str) -> bool:
+    """Whether a column of jobs has numbers, also where none is known.
+
+    >>> is_number("lost"), is_number("status")
+    (True, False)
+    """
+    known = {"submit", "start", "end", "processors", "eligible", *STOPS, *_KEPT, *DERIVED}
+    return name in known - {"job", "status"}
+
+
 def _complete(jobs: Columns) -> Table:
     """Add missing columns that can be derived from others."""
     columns = {name: column_of(column) for name, column in jobs.items()}
@@ -93,17 +142,9 @@ def _complete(jobs: Columns) -> Table:
         raise InputError(f"columns: missing {', '.join(missing)}")
     for name in ("submit", "start", "end"):
         columns[name] = columns[name].astype(np.float64, copy=False)
-    submit, start, end = columns["submit"], columns["start"], columns["end"]
-    columns.setdefault("job", np.arange(1, len(submit) + 1))
-    columns.setdefault("run", end - start)
-    columns.setdefault("wait", start - columns.get("eligible", submit))
-    columns.setdefault("requested", np.full(len(submit), np.nan))
-    if "status" not in columns:
-        columns["status"] = np.where(np.isnan(start), "waiting", np.where(np.isnan(end), "running", "completed"))
+    columns |= derived(columns)
     columns["status"] = Words.of(columns["status"])
-    columns.setdefault("attempts", np.isfinite(start).astype(np.int32))
-    first = {name: columns[name] for name in FIRST_COLUMNS}
-    return Table({**first, **columns})
+    return Table({**{name: columns[name] for name in FIRST_COLUMNS}, **columns})
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
@@ -519,6 +560,13 @@ Column: TypeAlias = "NDArray[np.generic] | Sequence[object]"
 NAMES = ("job", "submit", "processors", "requested")
 
 
+OF_REQUESTS: dict[str, str] = {"user": "user", "group": "group", "queue": "queue", "partition": "partition_text"}
+"""The columns of what jobs ask for, and the fields of :class:`~simmodel.work.job.Job`: of all records, where known.
+
+A new column is an entry here; a field that policies see has its name in :class:`~simmodel.work.job.JobRequest`, too.
+"""
+
+
 def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[LiveJob]) -> dict[str, NDArray[Any]]:
     """Join the columns of the expected jobs with the properties of jobs that came later.
 
@@ -544,7 +592,7 @@ def job_columns(columns: Mapping[str, Column], expected: int, late: Sequence[Liv
         "processors": [job.preferred for job in late],
         "requested": [_asked(job) for job in late],
     }
-    for name in ("user", "group", "queue", "partition"):
+    for name in OF_REQUESTS:
         values = [_value(job, name) for job in late]
         if name in known or any(value not in (None, -1) for value in values):
             added[name] = values

@@ -15,7 +15,6 @@ from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import Explanation, span_table, told_of
 from simmodel.referee.obstacles import obstacle, waiting_parts, why_waits
 from simmodel.scheduling.observer import Observer
-from simmodel.systems.cluster.snapshots import to_come
 from simmodel.systems.cluster.system import Cluster
 
 if TYPE_CHECKING:
@@ -262,7 +261,7 @@ def explain_job(
     """
     simulation = make()
     system = of_class(simulation.system, Cluster, "of a cluster", "simulation")
-    submits = {str(name): at for name, at in to_come(system)}
+    submits = {str(name): at for source in system.sources for name, at in source.names()}
     when = instant_in(submits, job, at)
     watch = Watch(system, job)
     snapshot = before_decision(simulation, when)

@@ -89,7 +89,7 @@ class Request:
         before = (each for each in self._others.waiting if (each.submit, each.number) < (work.submit, work.number))
         self._row = seen.waiting.index(work) if work in seen.waiting else sum(1 for _ in before)
         self._there = Cluster.from_snapshot(Environment(seen.now), self._others, policy, record=False)
-        self._priority = self._there.intake.live(self.spec, work.number, 0)[0].priority
+        self._priority = self._there.live(self.spec, work.number, 0)[0].priority
 
     def starts(self, **changes: Any) -> bool:
         """Whether the policy would start the job now if these fields of its request were other ones."""
@@ -101,7 +101,7 @@ class Request:
         work = self._work
         spec = attrs.evolve(self.spec, **changes)
         try:
-            live, reason = self._there.intake.live(spec, work.number, 0)
+            live, reason = self._there.live(spec, work.number, 0)
         except InputError:
             return None
         if reason is not None or (live.rules is not None and live.rules.full(live.user)):

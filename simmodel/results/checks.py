@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.errors import InputError, clipped, shown
-from simmodel.records.job_record import ENDED_WELL
+from simmodel.records.job_record import ENDED_WELL, is_number
 from simmodel.records.tables import REASONS
 from simmodel.results.stores import LISTS
 from simmodel.work.table import Table
@@ -16,7 +16,7 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["NUMBERS", "check_flows", "check_jobs", "check_tasks"]
+__all__ = ["check_flows", "check_jobs", "check_tasks", "has_numbers"]
 
 _COLUMNS = {
     "jobs": ("submit", "start", "end", "processors"),
@@ -41,31 +41,26 @@ _TASK_COLUMNS = {
     "recorded": ("row", "start", "end"),
     "reasons": REASONS,
 }
-NUMBERS = frozenset(
+_NUMBERS = frozenset(
     {
-        *(
-            "submit",
-            "start",
-            "end",
-            "wait",
-            "run",
-            "requested",
-            "asked",
-            "processors",
-            "eligible",
-            "ready",
-            "taken",
-            "assigned",
-        ),
+        *("asked", "ready", "taken", "assigned"),
         *("time", "node", "idle_power", "load_power", "score", "bytes", "count", "row", "first", "parent", "child"),
-        *("attempt", "attempts", "expected_run", "run_best", "setup_start", "setup_end", "reconfiguration_end"),
+        *("attempt", "expected_run", "run_best", "setup_start", "setup_end", "reconfiguration_end"),
         *("transfer_start", "transfer_end"),
     }
 )
-"""The columns that are numbers in every table."""
 _ALSO_NUMBERS = {("tasks", "cores"), ("tasks", "set"), ("stopped", "cores"), ("sets", "tasks"), ("reasons", "at")}
 _COUNTS = {"count", "cores", "tasks", "first", "bytes"}
 _FINITE = {"submit", "start", "end", "ready", "taken", "assigned", "time", "eligible"}
+
+
+def has_numbers(name: str) -> bool:
+    """Whether a column has numbers in every table: those of jobs and others.
+
+    >>> has_numbers("attempts"), has_numbers("idle_power"), has_numbers("user")
+    (True, True, False)
+    """
+    return name in _NUMBERS or is_number(name)
 
 
 # ---------------------------------------------------------------------- jobs
@@ -259,7 +254,7 @@ def _check_columns(tables: Mapping[str, Table], columns: Mapping[str, tuple[str,
         for key in needed if name in tables else ():
             if key not in tables[name]:
                 raise InputError(f"missing column {key}", place=name)
-            if key in NUMBERS or (name, key) in _ALSO_NUMBERS:
+            if has_numbers(key) or (name, key) in _ALSO_NUMBERS:
                 _check_numbers(name, key, tables[name][key])
 
 

@@ -19,7 +19,7 @@ from simmodel.formats.documents import Value
 from simmodel.foundation.errors import InputError, Plain, clipped, shown
 from simmodel.foundation.loading import decode, one_sentence, parse_json, read_bytes
 from simmodel.foundation.writing import is_database
-from simmodel.results.checks import NUMBERS
+from simmodel.results.checks import has_numbers
 from simmodel.results.grid import GridResult
 from simmodel.results.machine import MachineResult
 from simmodel.results.result import Result
@@ -229,7 +229,7 @@ def _column(name: str, values: Sequence[Plain]) -> NDArray[Any]:
         column[:] = [_listed(value) for value in values]
         return column
     known: list[Any] = [value for value in values if value is not None and value != ""]
-    if name in NUMBERS:
+    if has_numbers(name):
         wrong = [value for value in known if not isinstance(value, (int, float))]
         if wrong:
             raise InputError(f"must be numbers, got {shown(wrong[0])}")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from simmodel.foundation.writing import holds_parquet
-from simmodel.records.job_record import STOPS
+from simmodel.records.job_record import STOPS, derived
 from simmodel.results.stores import (
     SQLITE_TYPES,
     UnfinishedFile,
@@ -79,6 +79,8 @@ class RecordStream:
 
     def write(self, name: str, rows: NDArray[np.int64], table: Table) -> None:
         """Write a part of the table of jobs or runs, given the rows of the jobs in the log."""
+        if name == "jobs":
+            table = table.with_columns(**derived(dict(table.items())))
         key = "rowid" if name == "jobs" else "row"
         table = Table({key: rows + 1 if name == "jobs" else rows, **flat({name: table})[name]})
         self._ended = max(self._ended, float(table["end"][np.isfinite(table["end"])].max(initial=0.0)))

@@ -25,7 +25,7 @@ from simmodel.snapshots.jobs import (
     seen_running,
     seen_works,
 )
-from simmodel.snapshots.types import Columns, Instant
+from simmodel.snapshots.types import Columns, Instant, check_each
 
 if TYPE_CHECKING:
     pass
@@ -304,9 +304,7 @@ class _Check:
     def _references(self) -> None:
         snapshot = self.snapshot
         waiting = {work.number: work for work in snapshot.waiting}
-        for i, number in enumerate(snapshot.new):
-            if number not in waiting:
-                raise self.error(f"must be the number of a waiting job, got {number}", f"new[{i}]")
+        check_each("new", snapshot.new, waiting, "the number of a waiting job")
         for i, (number, places) in enumerate(snapshot.choices):
             if number not in waiting:
                 raise self.error(f"must be the number of a waiting job, got {number}", f"choices[{i}]")
@@ -373,10 +371,12 @@ class _Check:
         if type(first) is not int or type(count) is not int:
             return False
         there = self.snapshot.arrivals
-        if not (0 <= first <= first + count <= len(there) and count > 0 and len(self.capacity) == 1):
+        if not (0 <= first <= first + count <= len(there) and count > 0):
             return False
-        submits = [work.submit for work in there[first : first + count]]
-        return each.at == submits[0] and submits == sorted(submits)
+        works = there[first : first + count]
+        submits = [work.submit for work in works]
+        plain = len(self.capacity) == 1 or all(work.spec is not None for work in works)
+        return plain and each.at == submits[0] and submits == sorted(submits)
 
     def _submission(self, each: Planned) -> bool:
         (row,) = each.about

@@ -18,7 +18,7 @@ from simmodel.snapshots.broker import BrokerSnapshot
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Planned, expected_end
 from simmodel.snapshots.snapshot import PolicyState, Snapshot
-from simmodel.snapshots.types import Columns, Count, Instant, Seconds, one_of
+from simmodel.snapshots.types import Columns, Count, Instant, Seconds, check_each, one_of
 from simmodel.work.job import Job
 from simmodel.work.outcomes import OUTCOMES
 
@@ -315,42 +315,34 @@ class GridSnapshot(BrokerSnapshot):
             raise InputError(f"must be the sites {', '.join(names)}", place="places")
         if len(self.sites) != len(names):
             raise InputError(f"must have {len(names)} values, one per site, got {len(self.sites)}", place="sites")
-        rows = {each.row for each in self.handed}
+        rows, waiting, blocked = ({each.row for each in jobs} for jobs in (self.handed, self.waiting, self.blocked))
         here = {each.row for each in self.stays}
         for i, each in enumerate(self.handed):
             if each.place not in names:
                 raise InputError(unknown("site", each.place, names).message, place=f"handed.place[{i}]")
             if each.number < 0 and each.row not in here:
                 raise InputError(f"must have a stay, as job {each.id} is in no cluster", place=f"handed.number[{i}]")
-        parts: dict[str, list[tuple[int | None, tuple[int | None, ...]]]] = {
-            "stays": [(each.site, (each.row,)) for each in self.stays],
-            "fetches": [(each.site, each.callers) for each in self.fetches],
-            "sites": [(None, (*each.readers, *each.writers)) for each in self.sites],
-            "rooms": [(site, ()) for _, site in self.rooms],
-            "unclaimed": [(site, ()) for _, site, _ in self.unclaimed],
-            "stranded": [(site, ()) for _, site in self.stranded],
-            "tries": [(each.site, ()) for each in self.tries],
-            "plan": [(site, ()) for _, site in self.plan],
-            "traces": [(each.site, ()) for each in self.traces],
-            "data.assigned": [(each.site, (each.row,)) for each in self.data.assigned],
+        check_each("new", self.new, waiting, "the row of a waiting job")
+        check_each("plan", (job for job, _ in self.plan), blocked, "the row of a job that waits for others")
+        unfinished = rows | waiting | blocked
+        check_each("fetches", (each.job for each in self.fetches), unfinished, "the row of an unfinished job")
+        at_sites: dict[str, Iterable[int]] = {
+            **{name: (each.site for each in getattr(self, name)) for name in ("stays", "fetches", "tries", "traces")},
+            **{name: (each[1] for each in getattr(self, name)) for name in ("rooms", "unclaimed", "stranded", "plan")},
+            "data.assigned": (each.site for each in self.data.assigned),
         }
-        waiting = {each.row for each in self.waiting}
-        for i, new in enumerate(self.new):
-            if new not in waiting:
-                raise InputError(f"must be the row of a waiting job, got {new}", place=f"new[{i}]")
-        blocked = {each.row for each in self.blocked}
-        for i, (job, _) in enumerate(self.plan):
-            if job not in blocked:
-                raise InputError(f"must be the row of a job that waits for others, got {job}", place=f"plan[{i}]")
-        for i, fetch in enumerate(self.fetches):
-            if fetch.job is not None and fetch.job not in rows | waiting | blocked:
-                raise InputError(f"must be the row of an unfinished job, got {fetch.job}", place=f"fetches[{i}]")
-        for part, found in parts.items():
-            for i, (site, jobs) in enumerate(found):
-                if site is not None and site >= len(names):
-                    raise InputError(f"must be a site below {len(names)}, got {site}", place=f"{part}[{i}]")
+        for part, sites in at_sites.items():
+            check_each(part, sites, range(len(names)), f"a site below {len(names)}")
+        of_jobs: dict[str, Iterable[tuple[int, ...]]] = {
+            "stays": ((each.row,) for each in self.stays),
+            "fetches": (each.callers for each in self.fetches),
+            "sites": ((*each.readers, *each.writers) for each in self.sites),
+            "data.assigned": ((each.row,) for each in self.data.assigned if each.row is not None),
+        }
+        for part, found in of_jobs.items():
+            for i, jobs in enumerate(found):
                 for row in jobs:
-                    if row is not None and row not in rows:
+                    if row not in rows:
                         raise InputError(f"must be the row of a job at a site, got {row}", place=f"{part}[{i}]")
         models = self.platform.failures
         parts_of = [self.platform.failing(model) for model in models]
@@ -358,10 +350,8 @@ class GridSnapshot(BrokerSnapshot):
             if failing.model >= len(models) or failing.part not in parts_of[failing.model]:
                 message = f"must be of a failure model and a part of it, got {failing.model} and {failing.part!r}"
                 raise InputError(message, place=f"failing[{i}]")
-        for i, transfer in enumerate(self.transfers):
-            if transfer.fetch >= len(self.fetches):
-                message = f"must be a fetch below {len(self.fetches)}, got {transfer.fetch}"
-                raise InputError(message, place=f"transfers[{i}]")
+        fetches = len(self.fetches)
+        check_each("transfers", (each.fetch for each in self.transfers), range(fetches), f"a fetch below {fetches}")
 
     # ------------------------------------------------------------------ what-ifs
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.platform.cluster import ClusterSpec
-from simmodel.records.job_record import join
+from simmodel.records.job_record import OF_REQUESTS, join
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Like, Rest, Seconds, Size, one_of
@@ -47,7 +47,6 @@ __all__ = [
 ]
 
 
-_OF_SPECS = {"group": "group", "queue": "queue", "partition": "partition_text"}  # columns of the record
 Row = TypeVar("Row", bound=tuple[Any, ...])
 
 
@@ -298,11 +297,12 @@ def _record_columns(works: Sequence[WorkState]) -> dict[str, Any]:
         "requested": np.array(of.requested if plain else list(map(_requested, works)), dtype=np.float64),
     }
     columns["requested"][np.array(of.unrequested, dtype=bool)] = np.nan
-    optional = {"user": of.user}
+    optional: dict[str, Any] = {}
     if any(of.spec):
-        for name, field in _OF_SPECS.items():
+        for name, field in OF_REQUESTS.items():
             optional[name] = [None if spec is None else getattr(spec, field) for spec in of.spec]
         optional["exit_code"] = [None if spec is None else spec.exit_code for spec in of.spec]
+    optional["user"] = of.user
     told = list(map(_outcome, works)) if any(of.spec) or of.outcome.count("completed") < len(works) else []
     if told.count("completed") < len(told):
         columns["outcome"] = told

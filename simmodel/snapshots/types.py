@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache
 from math import isfinite
 from types import GenericAlias, NoneType, UnionType
@@ -22,7 +22,8 @@ from typing import (
 import attrs
 from simpy.events import Event
 
-from simmodel.work import job as jobs
+from simmodel.foundation.errors import InputError
+from simmodel.work import request as requests
 from simmodel.work.job import Dependency, Job
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Size",
     "arms_of",
     "base_of",
+    "check_each",
     "fields_of",
     "is_label",
     "is_mapping",
@@ -91,6 +93,24 @@ Seed = Annotated[Any, Check("a whole number >= 0", lambda value: type(value) is 
 """A seed; it may have more than 64 bits."""
 Count = Annotated[int, Check("a whole number >= 0", lambda value: 0 <= value < 2**63)]
 Size = Annotated[int, Check("a whole number >= 1", lambda value: 0 < value < 2**63)]
+
+
+def check_each(place: str, values: Iterable[object], known: Container[object], what: str) -> None:
+    """Check that values, each at its place, are known; ``None`` always is.
+
+    Raises
+    ------
+    InputError
+        if one is not; names its place, and what is expected
+
+    >>> check_each("new", [3, 8], range(5), "a job below 5")
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.InputError: new[1]: must be a job below 5, got 8
+    """
+    for i, value in enumerate(values):
+        if value is not None and value not in known:
+            raise InputError(f"must be {what}, got {value}", place=f"{place}[{i}]")
 
 
 def is_row(kind: Form) -> TypeGuard[type]:
@@ -145,7 +165,7 @@ class Field(NamedTuple):
 def fields_of(kind: type) -> tuple[Field, ...]:
     """Return the fields of a ``NamedTuple`` or an attrs class, with their types."""
     if kind is Job:
-        attrs.resolve_types(Job, {**vars(jobs), "Event": Event})
+        attrs.resolve_types(Job, {**vars(requests), "Event": Event})
     elif attrs.has(kind):
         attrs.resolve_types(kind)
     if attrs.has(kind):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from simmodel.work.job import OVER, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.environment import Call, Environment, ToCome
+    from simmodel.snapshots.jobs import Wait, WorkState
+    from simmodel.systems.system import Timing
     from simmodel.work.job import Dependency
 
 __all__ = ["Dependencies", "Owner"]
@@ -17,6 +19,7 @@ __all__ = ["Dependencies", "Owner"]
 Work = TypeVar("Work", bound=LiveJob, contravariant=True)
 """The live jobs of an owner."""
 _SUBMISSION = attrgetter("submit", "seq")
+_ORDER = itemgetter(0, 1, 2)
 
 
 class Owner(Protocol[Work]):
@@ -32,8 +35,13 @@ class Owner(Protocol[Work]):
         """Put a job into the queue: its dependencies are met."""
         ...
 
-    def plan(self, at: float, call: Callable[[], object], /) -> Call:
-        """Call at an instant (s), among the job ends of that instant."""
+    def number_of(self, work: Work, /) -> int:
+        """Return the number of a job in snapshots."""
+        ...
+
+    @property
+    def timing(self) -> Timing:
+        """The priorities of its events within an instant."""
         ...
 
 
@@ -56,10 +64,10 @@ class Dependencies:
         by (id, ``"start"`` or ``"end"``): the jobs that wait for this event, each with its dependency
     """
 
-    def __init__(self, owner: Owner[Work]) -> None:
+    def __init__(self, owner: Owner[Work], known: dict[Any, LiveJob] | None = None) -> None:
         self.owner: Owner[Any] = owner
         self.env = owner.env
-        self.known: dict[Any, LiveJob] = {}
+        self.known: dict[Any, LiveJob] = {} if known is None else known
         self.absent: set[Any] = set()
         self.forgets = False
         self.waiting: dict[tuple[Any, str], list[tuple[LiveJob, Dependency]]] = {}
@@ -69,11 +77,6 @@ class Dependencies:
     def know(self, job: LiveJob) -> None:
         """Register a submitted job, so that others can depend on it."""
         self.known[job.id] = job
-
-    def forget(self, job: LiveJob) -> None:
-        """Forget a job that has left the system; its dependents keep waiting."""
-        self.known.pop(job.id, None)
-        self._missing.pop(job, None)
 
     def unblock(self, job: LiveJob) -> None:
         """Drop the unmet dependencies of a job."""
@@ -113,8 +116,10 @@ class Dependencies:
     def happened(self, job: LiveJob, what: str) -> None:
         """Resolve the dependencies on the start or the end of a job."""
         waiting = self.waiting
-        if self.forgets and what == "end":
-            self.forget(job)
+        if what == "end":
+            self._missing.pop(job, None)
+            if self.forgets:
+                self.known.pop(job.id, None)
         if not waiting:
             return
         for dependent, dependency in waiting.pop((job.id, what), ()):
@@ -136,7 +141,7 @@ class Dependencies:
             self._one_less(job)
 
     def _think(self, job: LiveJob, until: float) -> None:
-        call = self.owner.plan(until, lambda: self._one_less(self._thinking.pop(call)))
+        call = self.env.call_at(until, lambda: self._one_less(self._thinking.pop(call)), self.owner.timing.ends)
         self._thinking[call] = job
 
     def _one_less(self, job: LiveJob) -> None:
@@ -160,6 +165,18 @@ class Dependencies:
                 if job.state == "blocked" and job.spec is not None:
                     yield job, job.spec.dependencies.index(dependency), other, what
 
+    def state(
+        self, work_of: Callable[[LiveJob], WorkState], arrivals: Iterable[WorkState]
+    ) -> tuple[tuple[WorkState, ...], tuple[Wait, ...], tuple[tuple[int | str, str], ...]]:
+        """Return the blocked jobs, their unmet dependencies, and the ended jobs on which jobs to come depend."""
+        from simmodel.snapshots.jobs import Wait
+
+        blocked = tuple(map(work_of, self.blocked_jobs()))
+        found = [(job.submit, job.seq, which, other, what) for job, which, other, what in self.waits()]
+        waits = [Wait(other, what, number, which) for _, number, which, other, what in sorted(found, key=_ORDER)]
+        needed = [each.job for work in arrivals if work.spec is not None for each in work.spec.dependencies]
+        return blocked, tuple(waits if blocked else ()), tuple(self.ended(needed))
+
     def ended(self, names: Iterable[int | str]) -> Iterator[tuple[int | str, str]]:
         """Yield the id and the final state of each of these jobs that has ended or was rejected, once."""
         for name in dict.fromkeys(names):
@@ -172,17 +189,22 @@ class Dependencies:
     def restore(
         self,
         jobs: Iterable[LiveJob],
-        waits: Iterable[tuple[int | str, str, LiveJob, int]],
+        blocked: Iterable[LiveJob],
+        waits: Sequence[Wait],
         over: Iterable[tuple[int | str, str]],
     ) -> None:
-        """Restore jobs other than running ones, unmet dependencies, and (id, final state) of ended predecessors."""
+        """Restore jobs other than running ones, the blocked ones among them, unmet dependencies and ended jobs."""
         for name, state in over:
             gone = self.known[name] = LiveJob(name, -1, 0.0, 1, 0.0, 0.0, 0.0)
             gone.state = state
+        for job in blocked:
+            job.state = "blocked"
         in_order = sorted(jobs, key=_SUBMISSION)
         self.known |= {job.id: job for job in in_order}
         self._missing |= {job: 0 for job in in_order if job.state == "blocked"}
-        for _, what, job, which in waits:
+        numbered = {self.owner.number_of(job): job for job in in_order} if waits else {}
+        for _, what, number, which in waits:
+            job = numbered[number]
             assert job.spec is not None
             self._missing[job] += 1
             self._wait(job, job.spec.dependencies[which], what)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from simmodel.foundation.errors import SnapshotError
 from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.counts import COUNTED
-from simmodel.snapshots.jobs import Past, Whole, WorkState
+from simmodel.snapshots.jobs import Past, Whole, WorkState, seen_work
 from simmodel.work.job import History, LiveJob
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
 
-__all__ = ["grant_of", "history_of", "job_of", "past_of", "work_of"]
+__all__ = ["actual_state", "grant_of", "history_of", "job_of", "past_of", "seen_state", "shares", "work_of"]
 
 
 def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
@@ -33,6 +34,47 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
         past,
         job.elastic if job._job is None else None,
         job.unrequested,
+    )
+
+
+def _whole(job: LiveJob) -> WorkState:
+    """Return the state of a job, cached until the job changes."""
+    if job._work is None:
+        job._work = work_of(job, past_of(job))
+    return job._work  # type: ignore[no-any-return]
+
+
+def actual_state(job: LiveJob) -> WorkState:
+    """Return the state of a job from which it can continue exactly.
+
+    Raises
+    ------
+    SnapshotError
+        if it has a body, or is suspended in the midst of a save
+    """
+    if job._job is not None and job._job.has_body:
+        raise SnapshotError(
+            f"job {job.id} cannot be copied: {job._job.program} (snapshot(actual=False) has what policies know of it)"
+        )
+    if job.history is not None and job.history.progress is not None:  # suspended
+        raise shares(job)
+    return _whole(job)
+
+
+def seen_state(job: LiveJob) -> WorkState:
+    """Return the state of a job as policies see it."""
+    if job._seen is None:
+        job._seen = seen_work(_whole(job))
+    return job._seen  # type: ignore[no-any-return]
+
+
+def shares(job: LiveJob) -> SnapshotError:
+    """Return the error of a job that is in the midst of an execution whose end depends on who else saves."""
+    assert job._job is not None
+    assert job._job.checkpoint is not None
+    return SnapshotError(
+        f"job {job.id} cannot be copied before it ends: it saves to {job._job.checkpoint.to}, which others share "
+        "(snapshot(actual=False) has what policies know of it)"
     )
 
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
 
-from simmodel.environment import SUBMIT, Environment, Occurrence, heard
-from simmodel.foundation.errors import ImpossibleWork, InputError, SnapshotError
+from simmodel.environment import Environment, Occurrence, heard
+from simmodel.foundation.errors import InputError, SnapshotError
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY
 from simmodel.scheduling.protocol import Estimate, Load, View, work_units
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler, Withdrawn
 from simmodel.scheduling.waiting import WaitingQueue
-from simmodel.snapshots.jobs import JobSystemSnapshot, RunningWork, WorkState, expected_end
-from simmodel.systems.arrivals import check_specs, name_of, prepared_of, specs
+from simmodel.snapshots.jobs import JobSystemSnapshot, RunningWork, expected_end
+from simmodel.systems.arrivals import Arrivals, Block, Door, JobLife, check_specs, name_of, requests_of
 from simmodel.systems.job_states import job_of, work_of
 from simmodel.systems.policy_state import (
     check_instant,
@@ -27,10 +28,8 @@ from simmodel.systems.policy_state import (
     restore_streams,
     stream_states,
 )
-from simmodel.systems.system import System
 from simmodel.work.job import Job, LiveJob, Refusal, Run, rule_of
-from simmodel.work.prepare import as_workload, distinct_jobs, prepare
-from simmodel.work.workload import Report
+from simmodel.work.prepare import prepare
 
 if TYPE_CHECKING:
     from simmodel.records.streamed_recorder import Write
@@ -38,19 +37,52 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
     from simmodel.systems.system import EstimateBasis
-    from simmodel.work.prepare import JobsGiven, Prepared
+    from simmodel.work.prepare import Prepared
+    from simmodel.work.workload import Workload
 
-__all__ = ["Arrival", "JobSystem"]
-
-
-class Arrival(NamedTuple):
-    """A job that will be submitted at an instant (s)."""
-
-    at: float
-    job: Job
+__all__ = ["JobSystem"]
 
 
-class JobSystem(System[LiveJob]):
+class _Request(Arrivals[tuple[int, float, Job]]):
+    """Submits a request of a log to a small system, which numbers jobs as they come."""
+
+    __slots__ = ("system",)
+
+    def __init__(self, system: JobSystem, row: tuple[Any, ...]) -> None:
+        self.system = system
+        super().__init__(system.env, [[row]], system.timing.submits)
+
+    def submit(self, row: tuple[int, float, Job]) -> None:
+        found = self.system.live(row[2])
+        self.system.submitted += 1
+        self.system.arrive(*found)
+
+
+class _SmallDoor(Door):
+    """The door of a small system: each job is a request that it may refuse when it comes."""
+
+    system: JobSystem
+
+    def prepare(self, workload: Workload) -> Prepared:
+        return prepare(workload, self.system.largest)
+
+    notes = False
+
+    def admit(self, workload: Workload, prepared: Prepared) -> Iterable[Block]:
+        self.system.ids.update(job.id for job in workload.specs or ())
+        rows = []
+        for row, job in zip(prepared.rows.tolist(), requests_of(workload, prepared, None), strict=True):
+            if job.dependencies and workload.specs is None:
+                prepared.report.repaired["preceding job: dependency ignored"] += 1
+                job = attrs.evolve(job, dependencies=())
+            rows.append((row, float(prepared.submit[row]), job))
+        return [rows]
+
+    def plan(self, blocks: Iterable[Block]) -> None:
+        self.system.sources += [_Request(self.system, row) for block in blocks for row in block]
+
+
+class JobSystem(JobLife[LiveJob]):
     """A system that runs jobs on pools, with submission, replay, queue, scheduler, record and report.
 
     A small system only supplies its places; one whose jobs do more than run for a fixed time overrides :meth:`start`.
@@ -96,11 +128,8 @@ class JobSystem(System[LiveJob]):
         rank: int = 1,
         record: bool = True,
     ) -> None:
-        if not isinstance(env, Environment):
-            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
-        self.env = env
+        super().__init__(env, name or spec.name)
         self.spec = spec
-        self.name = name or spec.name
         self.places = tuple(places)
         self.waiting = WaitingQueue(env)
         for index in self.places[0].know_queue() if len(self.places) == 1 else ():
@@ -108,19 +137,14 @@ class JobSystem(System[LiveJob]):
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.rank = rank
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
-        self.changed = []
-        self.report = Report()
         self.submitted = 0
-        self.arrivals: dict[int, Arrival] = {}  # replayed jobs that have not been submitted, by number
         self._offset = 0  # number of a job minus its row in the record
-        self._ids: set[object] = set()  # of the jobs of scripts
-        self._coming = 0  # the last number in self.arrivals
+        self.ids: set[object] = set()  # of the jobs of scripts
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
         self._queued_work = 0  # expected work of self.waiting, in units of 2^-20 processor seconds
         self.recorder = JobRecorder(env, late=True, places=self.places) if record else None
         for place in self.places:
             place.tell = self.tell
-        self._active = 0
         env.register_waits(self)
 
     def __repr__(self) -> str:
@@ -139,22 +163,21 @@ class JobSystem(System[LiveJob]):
             if its id is in use
         """
         if isinstance(work, Job):
-            self._check([(work.id, work)])
+            check_specs([(work.id, work)], self.ids, self.check_names)
         return self.accept(work)
 
-    def _check(self, jobs: Iterable[tuple[object, Job]]) -> None:
-        check_specs(jobs, self._ids, self.check_names)
+    def door(self, home: str | None = None) -> Door:
+        """Return the door of its jobs, which have no home."""
+        return _SmallDoor(self)
 
     def accept(self, work: Job) -> LiveJob:
         """Submit a job whose id may occur again, as that of a job from a broker."""
         if not isinstance(work, Job):
             raise InputError(f"must be a Job, got {work!r}", place="work")
-        job, reason = self.live(work)
-        if reason is not None:
-            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        job = self.able(self.live(work))
         self.submitted += 1
         self._active += 1
-        self._ids.add(job.id)
+        self.ids.add(job.id)
         self.take_in(job)
         return job
 
@@ -166,7 +189,7 @@ class JobSystem(System[LiveJob]):
         number = self.submitted
         run = float("inf") if spec.run is None else float(spec.run)
         limit = run if spec.requested is None else float(spec.requested)
-        name = name_of(spec, number + 1, self._ids)
+        name = name_of(spec, number + 1, self.ids)
         job = LiveJob(name, number - self._offset, float(self.env.now), spec.processors, limit, limit, min(run, limit))
         job.seq, job._job, job.user, job.priority = number, spec, spec.user, spec.priority
         job.end_as(cut=limit < run)
@@ -186,50 +209,19 @@ class JobSystem(System[LiveJob]):
         rules = "; ".join(dict.fromkeys(map(rule_of, reasons)))
         return job, Refusal("; ".join(dict.fromkeys(reasons)), rules)
 
-    def take_in(self, job: LiveJob) -> None:
-        """Submit a live job: notify observers, plan its cancellation and put it into the queue."""
+    def came(self, job: LiveJob) -> None:
+        """Notify observers of a job that is submitted now."""
         self.tell("job_submitted", job)
-        spec = job._job
-        if spec is not None and spec.cancel is not None:
-            self.plan(job, spec.cancel, partial(self.cancel, job))
-        self.enqueue(job)
-        self.scheduler.wake()
 
     def enqueue(self, job: LiveJob) -> None:
         """Put a job into the queue."""
         self.waiting.add(job)
         self._queued_work += work_units(job.processors, job.expected)
 
-    def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
-        """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects."""
-        workload, repeated = distinct_jobs(as_workload(workload))
-        prepared = prepared_of(workload, repeated, self._check, lambda jobs: prepare(jobs, self.largest))
-        self._ids.update(job.id for job in workload.specs or ())
-        for row, job in specs(workload, prepared, on_nodes=False):
-            if job.dependencies and workload.specs is None:
-                prepared.report.repaired["preceding job: dependency ignored"] += 1
-                job = attrs.evolve(job, dependencies=())
-            self.expect(Arrival(float(prepared.submit[row]), job))
-        self.report += workload.report + prepared.report
-        return prepared
-
-    def expect(self, arrival: Arrival) -> None:
-        """Plan the submission of a job."""
-        self._active += 1
-        number = self._coming = self._coming + 1
-        self.arrivals[number] = arrival
-        self.env.call_at(arrival.at, partial(self._arrive, number), SUBMIT)
-
-    def _arrive(self, number: int) -> None:
-        job, reason = self.live(self.arrivals.pop(number).job)
-        self.submitted += 1
-        if reason is None:
-            self.take_in(job)
-            return
-        job.state = "rejected"
-        self.report.rejected[rule_of(reason)] += 1
-        self.tell("job_rejected", job, reason)
-        self.over(job)
+    def take_in(self, job: LiveJob) -> None:
+        """Submit a live job, which joins the queue."""
+        super().take_in(job)
+        self.scheduler.wake()
 
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
@@ -239,7 +231,7 @@ class JobSystem(System[LiveJob]):
         InputError
             if jobs have been submitted, the system keeps no record, or its policy records its choices
         """
-        recorder = self.streamed_recorder(self.recorder, self.submitted + len(self.arrivals), write, every)
+        recorder = self.streamed_recorder(self.recorder, self.submitted + len(self.sources), write, every)
         recorder.hear_submissions()
         self.recorder = recorder
 
@@ -291,11 +283,7 @@ class JobSystem(System[LiveJob]):
         for planned in self._planned.pop(job, ()):
             if planned.callbacks is not None:
                 self.env.withdraw(planned)
-        if job.event is not None:
-            job.event.succeed(job)
-        self._one_over()
-        for call in self.changed:
-            call()
+        super().over(job)
 
     def cancel(self, work: LiveJob) -> None:
         """Withdraw a waiting job or stop a running one; has no effect on a job that has ended."""
@@ -313,8 +301,7 @@ class JobSystem(System[LiveJob]):
 
     def tell(self, hook: str, *what: Any) -> None:
         """Notify observers and the system's own recorder."""
-        for call in self.env.hooks(hook):
-            call(*what)
+        super().tell(hook, *what)
         own = heard(self.recorder, hook)
         if own is not None:
             own(*what)
@@ -344,9 +331,7 @@ class JobSystem(System[LiveJob]):
         >>> slots.estimate(Job(processors=2, run=5))
         Estimate(start=40.0, setup=0.0, transfer=0.0, run=5.0)
         """
-        job, reason = self.live(work)
-        if reason is not None:
-            raise ImpossibleWork(f"{self.name}: job {job.id}: {reason}")
+        job = self.able(self.live(work))
         profile = job.place.profile()
         at = self.env.now
         for before in self.waiting:
@@ -380,20 +365,7 @@ class JobSystem(System[LiveJob]):
         InputError
             if the system keeps no record
         """
-        if self.recorder is None:
-            raise InputError(f"{self.name}: cannot return a result: built with record=False")
-        scheduler = self.scheduler
-        from simmodel.results.result import Result
-
-        return self.recorder.record(
-            Result,
-            name=name or scheduler.policy_name,
-            report=self.report,
-            decisions=scheduler.timing(),
-            policy=scheduler.policy,
-            reasons=scheduler.reasons,
-            started=self.recorder.since,
-        )
+        return self.result_of(self.recorder, name, self.report)
 
     # ------------------------------------------------------------------ snapshots
 
@@ -422,7 +394,7 @@ class JobSystem(System[LiveJob]):
             platform=self.spec,
             running=tuple(map(self._running_state, runs)),
             waiting=tuple(map(work_of, self.waiting)),
-            arrivals=tuple(map(self._arrival_state, sorted(self.arrivals.values(), key=lambda arrival: arrival.at))),
+            arrivals=tuple(work_of(self.live(job)[0])._replace(submit=at) for at, job in self._coming()),
             **self.own_state(),
         )
 
@@ -430,8 +402,9 @@ class JobSystem(System[LiveJob]):
         end, attempt = self.planned_end(run), run.job.attempts
         return RunningWork(work_of(run.job), run.started, run.expected_end, end, run.grant.allocation, attempt)
 
-    def _arrival_state(self, arrival: Arrival) -> WorkState:
-        return work_of(self.live(arrival.job)[0])._replace(submit=arrival.at)
+    def _coming(self) -> list[tuple[float, Job]]:
+        """Return the instants (s) of the submissions to come, in order, each with its job."""
+        return sorted([row[1:] for source in self.sources for row in source.left()], key=itemgetter(0))
 
     def planned_end(self, run: Run) -> float:
         """Return the planned end of an execution (s)."""
@@ -469,12 +442,12 @@ class JobSystem(System[LiveJob]):
         if self.recorder is not None:
             self.recorder.since = snapshot.now
         self._active += len(works)
-        self._ids.update(job.id for job in jobs.values())
+        self.ids.update(job.id for job in jobs.values())
         for job in jobs.values():
             if self.recorder is not None:
                 self.recorder.job_submitted(job)
             if job._job is not None and job._job.cancel is not None:
-                self.plan(job, job._job.cancel, partial(self.cancel, job))
+                self.cancel_at(job, job._job.cancel)
         for each in snapshot.running:
             job = jobs[each.work.number]
             ends = expected_end(snapshot.now, each.expected_end)
@@ -487,6 +460,6 @@ class JobSystem(System[LiveJob]):
         for work in snapshot.waiting:
             self.enqueue(jobs[work.number])
         self.waiting.forget_new()
-        for work in snapshot.arrivals:
-            assert work.spec is not None
-            self.expect(Arrival(work.submit, work.spec))
+        coming = [(work.number, work.submit, work.spec) for work in snapshot.arrivals]
+        self.count_coming(len(coming))
+        self.sources += [_Request(self, row) for row in coming]

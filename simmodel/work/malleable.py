@@ -55,12 +55,8 @@ class MalleableJob(LiveJob):
     def requeue(self, now: float, speed: float = 1.0) -> None:
         """Record that its execution was stopped at ``now`` (s): it waits again at its preferred size."""
         past = self.remember()
-        past.stop(now)
-        started = past.last_start = float(self.started)  # type: ignore[arg-type]
-        if past.first_start is None:
-            past.first_start = started if past.attempt_start is None else past.attempt_start
-        past.attempt_start = None
-        past.resumes = past.bound
+        started = float(self.started)  # type: ignore[arg-type]
+        past.start_again(now, started)
         whole = past._whole or (self.planned, self.expected, self._duration)
         if self._job is not None and self._job.keeps_work:
             past.executed += float(now - started)

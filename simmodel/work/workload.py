@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-    from simmodel.work.job import Job
-    from simmodel.work.table import Table
     from simmodel.work.task import File
 
 __all__ = [

@@ -24,8 +24,8 @@ ROOM, FEW = 0.02, 20
 """How far a size may move from where it was set: this share, or so many statements if these are more."""
 
 LIMITS = {
-    "private names of others": 39,
-    "secrets of a live job": 126,
+    "private names of others": 35,
+    "secrets of a live job": 136,
     "questions after the kind": 0,
     "loose parameters, per mille": 46,
     "loose roles": 15,
@@ -56,8 +56,8 @@ SIMPY = {
     "_resume",
     "_active_proc",
 }
-HIDDEN = {"_job", "_outcome", "_duration", "_length", "_whole", "_end"}
-"""What a live job is and how it will end: systems need it, and policies must not see it.
+HIDDEN = {"_job", "_outcome", "_duration", "_length", "_whole", "_end", "_work", "_seen"}
+"""What a live job is and how it will end, and its states in snapshots: systems need it, and policies must not see it.
 
 One slot for all of them would make an object, and call a function of Python, for each of millions of jobs.
 """

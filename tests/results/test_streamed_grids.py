@@ -13,7 +13,7 @@ from simmodel.foundation.errors import SnapshotError
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.results import open_result
 from simmodel.results.streams import RecordStream
-from simmodel.systems.broker import replay
+from simmodel.systems import arrivals
 from simmodel.systems.grid.system import GridStream
 from simmodel.work import ChunkedWorkload, File
 
@@ -78,7 +78,7 @@ def test_a_streamed_grid_equals_the_one_in_memory(tmp_path: Path, seed: int, mon
     broker = ["round-robin", "least-loaded", "data-locality", "earliest-finish", "recorded"][seed % 5]
     until = None if seed % 3 else 500.0
     whole = simulate(spec, jobs, broker, until=until)
-    monkeypatch.setattr(replay, "BLOCK", 1 + seed % 9)
+    monkeypatch.setattr(arrivals, "BLOCK", 1 + seed % 9)
     chunks = ChunkedWorkload.of(jobs, 1 + seed % 13)
     streamed = simulate(spec, chunks, broker, until=until, stream=tmp_path / "grid.db")
     assert_same(streamed, whole)
@@ -100,7 +100,7 @@ def test_jobs_that_have_ended_leave_memory(tmp_path: Path, monkeypatch: pytest.M
         left.append(max(len(ledger.open), len(ledger.start), len(ledger.status), len(ledger.fates)))
 
     monkeypatch.setattr(GridStream, "drain", drained)
-    monkeypatch.setattr(replay, "BLOCK", 20)
+    monkeypatch.setattr(arrivals, "BLOCK", 20)
     jobs = [Job(submit=10 * i, run=15, inputs=["f"], outputs=[File(f"o{i}", 1)]) for i in range(1000)]
     spec = GridSpec(sites=[SiteSpec(name="a", cores=4)], files=[FileSpec(name="f", size=1, sites=["a"])])
     log = ChunkedWorkload.of(Workload.from_jobs(jobs), 20)
@@ -162,7 +162,7 @@ def test_what_a_streamed_grid_refuses(tmp_path: Path) -> None:
 
 
 def test_the_file_of_a_run_that_failed_is_unfinished_and_readable(tmp_path: Path, monkeypatch: Any) -> None:
-    monkeypatch.setattr(replay, "BLOCK", 5)
+    monkeypatch.setattr(arrivals, "BLOCK", 5)
     spec, jobs = random_grid(2)
 
     class Fails:

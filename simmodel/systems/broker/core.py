@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from simmodel.environment import Environment
-from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError, unknown
+from simmodel.foundation.errors import InputError, PolicyError, unknown
 from simmodel.platform.broker import Slowdowns, read_slowdowns
 from simmodel.scheduling.checks import not_here
 from simmodel.scheduling.protocol import Estimate, Place, Start, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Scheduler
 from simmodel.scheduling.waiting import WaitingQueue
-from simmodel.systems.arrivals import Arrivals, check_specs, name_of
+from simmodel.systems.arrivals import Arrivals, Block, Coming, JobLife, check_specs, name_of
 from simmodel.systems.broker.ledger import Fate, Ledger
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet, Destination, destination_of
@@ -27,11 +27,9 @@ from simmodel.systems.system import EstimateBasis, System, Timing
 from simmodel.work.job import OVER, Job, LiveJob, Refusal, Run, rule_of
 from simmodel.work.taskset import TaskSet
 from simmodel.work.workflow import Workflow
-from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from simpy.events import Event
 
     from simmodel.environment import Call, ToCome
     from simmodel.resources.pools.allocation import Allocation
@@ -41,38 +39,12 @@ if TYPE_CHECKING:
     from simmodel.work.live import LiveWork
     from simmodel.work.table import Table
 
-__all__ = ["BrokerCore", "BrokerQueue", "Coming", "Part"]
+__all__ = ["BrokerCore", "BrokerQueue", "Part"]
 
 Home: TypeAlias = "System[Any] | Destination | str | None"
 """The home of work: a system or its name."""
 
 INFINITY = float("inf")
-
-
-class Coming(NamedTuple):
-    """A job or a set of tasks that is still to be submitted to a broker.
-
-    ``row``: its row in the record; ``limit`` and ``length``: planned and run time (s) without a slowdown;
-    ``unrequested``: whether it has no requested time; ``spec``: the full request, only of sets of tasks and of jobs
-    that request more than processors and time.
-    """
-
-    row: int
-    submit: float
-    processors: int
-    limit: float
-    length: float
-    unrequested: bool
-    id: int | str
-    user: int | str | None = None
-    home: Destination | None = None
-    spec: Job | TaskSet | None = None
-    outcome: str | None = None
-
-    @property
-    def gone(self) -> bool:
-        """Whether it is cancelled when it comes, so that no policy is asked."""
-        return isinstance(self.spec, Job) and self.spec.cancel is not None and self.spec.cancel <= self.submit
 
 
 class Part(NamedTuple):
@@ -111,8 +83,8 @@ class BrokerQueue(WaitingQueue):
             job = after
 
 
-class Source(Arrivals[Coming]):
-    """Submits the jobs of a log to a broker.
+class Source(Arrivals[Any]):
+    """Submits the jobs of a log to a broker, or rejects them.
 
     Attributes
     ----------
@@ -122,19 +94,18 @@ class Source(Arrivals[Coming]):
 
     __slots__ = ("broker", "family")
 
-    def __init__(self, broker: BrokerCore, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
+    def __init__(self, broker: BrokerCore, blocks: Iterable[Block], family: Dependencies) -> None:
         self.broker = broker
         self.family = family
-        super().__init__(broker.env, blocks, broker.timing.submits)
+        super().__init__(broker.env, blocks, broker.timing.submits, each=broker.timing.by_event)
 
-    def _push(self, at: float) -> None:
-        now = self.env._now
-        self.callbacks = self._callbacks
-        self.number = self._plan(self, at if at > now else now, self.priority)
+    def _next_block(self) -> Sequence[Any]:
+        self.broker.before_block()
+        return super()._next_block()
 
-    def live(self, coming: Coming) -> BrokeredJob:
+    def live(self, coming: Any) -> BrokeredJob:
         """Return the live job of a row."""
-        row, at, processors, limit, length, unrequested, name, user, home, spec, outcome = coming
+        row, at, processors, limit, _, length, name, user, outcome, unrequested, spec, home = coming
         if spec is not None:
             job = self.broker.live(spec, row, home, self.family)
             job.widen(processors)
@@ -145,26 +116,16 @@ class Source(Arrivals[Coming]):
                 job._outcome = outcome
         return job
 
-    def _fire(self, _event: Event) -> None:
-        broker, jobs, i = self.broker, self._jobs, self._i
-        at = jobs[i].submit
-        each = broker.timing.by_event
-        self.number = INFINITY
-        while True:
-            job = self.live(jobs[i])
-            if isinstance(job, BrokeredSet):
-                broker.ledger.alone.append(job)
-            i += 1
-            if i == len(jobs):
-                jobs, i = self._next_block(), 0
-            self._i = i
-            broker.arrive(job)
-            if not jobs:
+    def submit(self, row: Any) -> None:
+        """Submit a job, or reject it."""
+        broker, job = self.broker, self.live(row)
+        if isinstance(job, BrokeredSet):
+            broker.ledger.alone.append(job)
+        for place in broker.allowed(job.home):
+            if place.why_not(job) is None:
+                broker.take_in(job)
                 return
-            then = jobs[i].submit
-            if then != at or each:
-                break
-        self._push(then)
+        broker.arrive(job, broker._why_nowhere(job))
 
 
 class Later(Source):
@@ -175,17 +136,17 @@ class Later(Source):
     def __init__(self, broker: BrokerCore, job: BrokeredJob) -> None:
         self.job = job
         spec = job.tasks if isinstance(job, BrokeredSet) else job._job
-        numbers = job.processors, job.limit, job._length, job.unrequested
-        coming = Coming(job.row, job.came, *numbers, job.id, job.user, job.home, spec)
+        numbers = job.processors, job.limit, job.limit, job._length
+        coming = Coming(job.row, job.came, *numbers, job.id, job.user, None, job.unrequested, spec, job.home)
         super().__init__(broker, [[coming]], job.family)
 
-    def _fire(self, _event: Event) -> None:
-        self._i = 1
+    def submit(self, row: Any) -> None:
+        """Submit the job."""
         if self.job.state not in OVER:  # else it was cancelled before it came
             self.broker.take_in(self.job)
 
 
-class BrokerCore(System[BrokeredJob]):
+class BrokerCore(JobLife[BrokeredJob]):
     """A broker without replay, snapshots and results: see :class:`~simmodel.systems.broker.system.Broker`."""
 
     kind = "broker"
@@ -208,10 +169,9 @@ class BrokerCore(System[BrokeredJob]):
         name: str = "broker",
         rank: int | None = None,
     ) -> None:
-        self.env = env
-        self.name = name
-        self.by = by
         _check(env, systems)
+        super().__init__(env, name)
+        self.by = by
         self.work = systems[0].work
         self.timing = _timing(systems)
         self.rank = min(system.rank for system in systems) - 1 if rank is None else rank
@@ -227,18 +187,13 @@ class BrokerCore(System[BrokeredJob]):
         self.scheduler = Scheduler(env, policy, self.view, self, name, self.rank, self.timing.by_event, self.asks)
         self._destinations = self.scheduler.policy.destinations
         self._changed: Callable[[], None] = self.scheduler.decide if self.timing.by_event else self.scheduler.wake
-        self.changed = []
         self.submitted = 0
-        self._active = 0
-        self.report = Report()
         self.ledger = Ledger()
-        self.sources: list[Source] = []
         self.families: list[Dependencies] = [Dependencies(self)]
         self.handed: dict[BrokeredJob, None] = {}
         self._below: dict[LiveJob, BrokeredJob] = {}  # jobs whose system has a separate live job
         self.restored: dict[int, BrokeredJob] = {}
         self._expected: set[object] = set()  # ids of jobs submitted one by one for a later instant
-        self._cancellations: dict[BrokeredJob, Call] = {}
         self._on_handed: tuple[Callable[..., object], ...] = ()
         env.observe(self)
         env.on_hooks_changed(self._find_handed)
@@ -288,9 +243,7 @@ class BrokerCore(System[BrokeredJob]):
     def accept(self, work: Job | TaskSet | Workflow, home: Home = None, *, at: float | None = None) -> BrokeredJob:
         """Submit work whose id may occur again, as that of work from a broker above; raises as :meth:`submit`."""
         job = self.live(self._checked(work), self.submitted, self.home(home), self.families[0])
-        reason = self._why_nowhere(job)
-        if reason is not None:
-            raise ImpossibleWork(f"{self.name}: {'job' if self.work == 'jobs' else 'set'} {job.id}: {reason}")
+        self.able((job, self._why_nowhere(job)))
         if at is not None and not self.env.now <= at < INFINITY:
             raise InputError(f"must be an instant >= {self.env.now:g} s, got {at!r}", place="at")
         self.submitted += 1
@@ -348,11 +301,11 @@ class BrokerCore(System[BrokeredJob]):
             job.end_as(cut=False)
         return job
 
-    def expect(self, count: int, blocks: Iterable[Sequence[Coming]], family: Dependencies) -> None:
-        """Schedule the submission of a number of jobs, each at its instant; they are made block by block."""
-        self._active += count
-        if count:
-            self.sources.append(Source(self, blocks, family))
+    def expect(self, coming: Sequence[Coming], family: Dependencies) -> None:
+        """Plan the submission of jobs, each at its instant."""
+        self._active += len(coming)
+        if coming:
+            self.sources.append(Source(self, [coming], family))
 
     # ------------------------------------------------------------------ places in several processes
 
@@ -365,8 +318,8 @@ class BrokerCore(System[BrokeredJob]):
             return f"policy {policy.name} may look at what happens there"
         if len(self.sources) > 1 and not policy.at_home:
             return f"policy {policy.name} takes the jobs of several workloads in turn"
-        for job in chain.from_iterable(source.left() for source in self.sources):
-            if isinstance(job.spec, Job) and job.spec.coupled:
+        for job in map(Coming._make, chain.from_iterable(source.left() for source in self.sources)):
+            if isinstance(job.more, Job) and job.more.coupled:
                 return f"job {job.id} has dependencies, files or a body"
         return None
 
@@ -382,7 +335,7 @@ class BrokerCore(System[BrokeredJob]):
         chosen = np.full(self.submitted, -1, dtype=np.int16)
         self.sources = []
         for source in sources:
-            coming = source.left()
+            coming = list(map(Coming._make, source.left()))
             if coming:
                 self._active -= len(coming)
                 self.env.withdraw(source)
@@ -393,7 +346,7 @@ class BrokerCore(System[BrokeredJob]):
                 assert isinstance(decision, Start)
                 chosen[decision.work.row] = number[decision.place]
             kept = [job for job in coming if int(chosen[job.row]) in keep]
-            self.expect(len(kept), [kept], source.family)
+            self.expect(kept, source.family)
         self.scheduler.answer_by(lambda view: (Start(job, places[chosen[job.row]]) for job in view.waiting))
         return chosen
 
@@ -426,57 +379,34 @@ class BrokerCore(System[BrokeredJob]):
                 found.append(re.sub(r"^job .*?: ", "", text))  # the same words for every job
         return Refusal("; ".join(dict.fromkeys(reasons)), "; ".join(dict.fromkeys(rules)))
 
-    def arrive(self, job: BrokeredJob) -> None:
-        """Accept work that arrives at its instant, or reject it."""
-        for place in self._destinations(job.home, self.places):
-            if place.why_not(job) is None:
-                self.take_in(job)
-                return
-        reason = self._why_nowhere(job)
-        assert reason is not None
-        self.report.rejected[reason.rule] += 1
-        job.state = "rejected"
+    def reject(self, job: BrokeredJob, reason: str) -> None:
+        """Record work that arrives at its instant, and that no system can ever run."""
         self.ledger.fates[job.row] = Fate("rejected", float("nan"), reason)
         job.family.rejected(job.id)
-        self.refuse(job, reason)
+        super().reject(job, reason)
 
-    def refuse(self, job: BrokeredJob, reason: str) -> None:
-        """Notify observers of a job that comes now and that no system can ever run; it is over."""
-        for hook in self.env.hooks("job_rejected"):
-            hook(job, reason)
-        self._over(job)
+    def family(self, job: BrokeredJob) -> Dependencies:
+        """Return the dependencies among a job and the others of its workload."""
+        family: Dependencies = job.family
+        return family
 
-    def take_in(self, job: BrokeredJob) -> None:
-        """Accept submitted work: it waits for its dependencies, or for the policy."""
+    def came(self, job: BrokeredJob) -> None:
+        """Notify observers of a job that comes now."""
         for hook in self._on_created:
             hook(job)
-        spec = job._job
-        if spec is not None:
+        if job._job is not None:
             job.family.know(job)
-            if spec.cancel is not None:
-                self.cancel_at(job, spec.cancel)
-            if spec.dependencies:
-                job.family.block(job)
-                return
+
+    def enqueue(self, job: BrokeredJob) -> None:
+        """Have a job wait for the policy."""
         self.queue.add(job)
         self._changed()
-
-    def cancel_at(self, job: BrokeredJob, at: float) -> None:
-        """Cancel a job at an instant (s), unless it has been handed over by then, to a system that does so."""
-        self._cancellations[job] = self.plan(at, lambda: self.cancel(job))
-
-    def forget_cancellation(self, job: BrokeredJob) -> None:
-        """Withdraw the planned cancellation of a job that has ended or been handed over, if there is one."""
-        timer = self._cancellations.pop(job, None)
-        if timer is not None and timer.pending:
-            self.env.withdraw(timer)
 
     def eligible(self, job: BrokeredJob) -> None:
         """Add a blocked job to the queue: all its dependencies are satisfied."""
         if job.state == "blocked":
             self.ledger.eligible[job.row] = float(self.env._now)
-            self.queue.add(job)
-            self._changed()
+            self.enqueue(job)
 
     # ------------------------------------------------------------------ services for the scheduler
 
@@ -541,7 +471,7 @@ class BrokerCore(System[BrokeredJob]):
         job.below, job.place = live, job.destination
         job.follow(live)
         if live.over:  # an empty set, or a job that its system has ended at once
-            self._over(job)
+            self.over(job)
         elif isinstance(live, BrokeredJob):
             live.above = job
         elif isinstance(live, LiveJob):
@@ -553,7 +483,7 @@ class BrokerCore(System[BrokeredJob]):
 
     def _set_over(self, job: BrokeredJob, live: LiveWork) -> None:
         job.follow(live)
-        self._over(job)
+        self.over(job)
         if self.queue:
             self.scheduler.wake()
 
@@ -580,8 +510,7 @@ class BrokerCore(System[BrokeredJob]):
             self.queue.remove(work)
         work.state = "cancelled"
         self.ledger.fates[work.row] = Fate("cancelled", float(self.env._now), work.remember().why)
-        for hook in self.env.hooks("job_cancelled"):
-            hook(work)
+        self.tell("job_cancelled", work)
         if work.event is not None:
             work.event.succeed(work)
 
@@ -620,7 +549,7 @@ class BrokerCore(System[BrokeredJob]):
         job = self._mine(run.job)
         if job is not None:
             if run.job.state in OVER:
-                self._over(job)
+                self.over(job)
             elif job.above is not None:
                 self._changed_below(job)
         if self.queue:
@@ -635,7 +564,7 @@ class BrokerCore(System[BrokeredJob]):
         """See :meth:`job_ended`."""
         mine = self._mine(job)
         if mine is not None:
-            self._over(mine)
+            self.over(mine)
 
     def job_suspended(self, run: Run) -> None:
         """Pass the state of the job on to the brokers above."""
@@ -650,9 +579,9 @@ class BrokerCore(System[BrokeredJob]):
             job.above.follow(job)
             job = job.above
 
-    def _over(self, job: BrokeredJob) -> None:
-        if job in self.handed:
-            del self.handed[job]
+    def over(self, job: BrokeredJob) -> None:
+        """Finish a job that has ended, here and in the brokers above, and release the jobs that wait for its end."""
+        self.handed.pop(job, None)
         if self._cancellations:
             self.forget_cancellation(job)
         if job.below is not None:
@@ -668,17 +597,14 @@ class BrokerCore(System[BrokeredJob]):
         above = job.above
         if above is not None:
             above.follow(job)
-            _broker(above)._over(above)
-        self._active -= 1
-        if self._idle is not None and not self._active and not self._idle.triggered:
-            self._idle.succeed()
+            _broker(above).over(above)
+        self._one_over()
         for call in self.changed:
             call()
 
     def to_come(self) -> list[ToCome]:
         """List the planned cancellations, and the ends of think times of blocked jobs, each with its row."""
-        cancels = [call.to_come("cancel", job.row) for job, call in self._cancellations.items() if call.pending]
-        return cancels + [each for family in self.families for each in family.to_come()]
+        return [*self.cancellations(), *chain.from_iterable(family.to_come() for family in self.families)]
 
     def plan(self, at: float, call: Callable[[], object]) -> Call:
         """Schedule a call at an instant (s), at the priority of ends; the call can be withdrawn."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from simmodel.records.broker_record import joined
-from simmodel.records.job_record import job_columns
+from simmodel.records.job_record import OF_REQUESTS, job_columns
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CARRIED", "Fate", "Ledger"]
 
-CARRIED = ("user", "group", "queue", "partition", "recorded_start", "recorded_end", "outcome", "exit_code")
-"""The columns of a workload that are copied to the record."""
+CARRIED = ("recorded_start", "recorded_end", "outcome", "exit_code")
+"""The columns of a workload that are copied to the record, besides those of requests."""
 
 
 class Fate(NamedTuple):
@@ -64,7 +64,7 @@ class Ledger:
         columns |= {"asked": prepared.asked, "origin": np.full(len(workload), home)}
         if not home and "site" in workload:
             columns["origin"] = workload["site"].astype(str)
-        columns |= {key: workload[key] for key in CARRIED if key in workload}
+        columns |= {key: workload[key] for key in (*OF_REQUESTS, *CARRIED) if key in workload}
         if prepared.outcomes is not None:
             columns["outcome"] = np.asarray(prepared.outcomes)
         self.tables.append((first, Table(columns)))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
-from simmodel.records.job_record import STOPS, since
+from simmodel.records.job_record import OF_REQUESTS, STOPS, since
 from simmodel.records.tables import reason_table
 from simmodel.results.broker import BrokerResult, TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED
@@ -145,7 +145,7 @@ def _piece(
     table |= {"start": own["start"], "end": own["end"], "processors": known["processors"], "status": own["status"]}
     table |= {"requested": np.where(np.isnan(own["requested"]), known["asked"], own["requested"])}
     table |= {"run": own["run"], "wait": own["start"] - eligible + own["again"]}
-    table |= {key: known[key] for key in CARRIED if key in known}
+    table |= {key: known[key] for key in (*OF_REQUESTS, *CARRIED) if key in known}
     table |= {"attempts": own["attempts"], "origin": known["origin"], "destination": own["destination"]}
     table |= {"asked": known["asked"], "slowdown": own["slowdown"], "handed": own["handed"]}
     if ledger.expected:

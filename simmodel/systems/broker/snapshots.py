@@ -21,7 +21,8 @@ from simmodel.snapshots.broker import (
     SlowdownState,
     WaitState,
 )
-from simmodel.systems.broker.core import Coming
+from simmodel.snapshots.jobs import Wait
+from simmodel.systems.arrivals import Coming
 from simmodel.systems.broker.policies import policies_of_places
 from simmodel.systems.dependencies import Dependencies
 from simmodel.systems.destination import BrokeredJob, BrokeredSet
@@ -58,7 +59,7 @@ def capture(broker: BrokerCore) -> BrokerSnapshot:
     numbers = {family: number for number, family in enumerate(broker.families)}
     left = [source for source in broker.sources if source.pending]
     arrivals = tuple(
-        tuple(_arriving(job, numbers[source.family]) for job in source.left())
+        tuple(_arriving(job, numbers[source.family]) for job in map(Coming._make, source.left()))
         for source in sorted(left, key=lambda source: source.order)
     )
     return BrokerSnapshot(
@@ -110,11 +111,11 @@ def _waiting(job: BrokeredJob, family: int) -> Arriving:
 def _arriving(job: Coming, family: int) -> Arriving:
     numbers = job.submit, job.processors, job.limit, job.length
     about = job.id, job.row, *numbers, job.user, _home(job.home)
-    if isinstance(job.spec, TaskSet):
-        return Arriving(*about, None, family, set_columns(job.spec))
-    _check(job.id, job.spec, ", still to arrive,")
-    outcome = "completed" if job.spec is not None or job.outcome is None else job.outcome
-    return Arriving(*about, job.spec, family, unrequested=job.unrequested, outcome=outcome)
+    if isinstance(job.more, TaskSet):
+        return Arriving(*about, None, family, set_columns(job.more))
+    _check(job.id, job.more, ", still to arrive,")
+    outcome = "completed" if job.more is not None or job.outcome is None else job.outcome
+    return Arriving(*about, job.more, family, unrequested=job.unrequested, outcome=outcome)
 
 
 def _handed(broker: BrokerCore, job: BrokeredJob, family: int) -> Handed:
@@ -230,9 +231,9 @@ class Restored:
             broker.go_on(job)
         for number, family in enumerate(broker.families):
             mine = [each for each in snapshot.waits if each.family == number]
-            waits = [(each.other, each.what, jobs[each.row], each.which) for each in mine]
+            waits = [Wait(each.other, each.what, jobs[each.row].row, each.which) for each in mine]
             over = [(each.job, each.how) for each in snapshot.over if each.family == number]
-            family.restore(members[number], waits, over)
+            family.restore(members[number], (), waits, over)
         for planned in snapshot.planned:
             job = jobs[planned.row]
             if planned.what == "cancel":
@@ -240,8 +241,7 @@ class Restored:
             else:
                 job.family.think_again(job, planned.at)
         for source in snapshot.arrivals:
-            jobs_to_come = [self.coming(each) for each in source]
-            broker.expect(len(source), [jobs_to_come], broker.families[source[0].family])
+            broker.expect(list(map(self.coming, source)), broker.families[source[0].family])
 
     def note(self, job: BrokeredJob) -> None:
         """Register a set of tasks in the ledger; jobs are in its table already."""
@@ -279,12 +279,14 @@ class Restored:
         """Return a job that is still to arrive."""
         length = each.limit if each.length is None else each.length
         home = self.broker.home(each.home or None)
-        numbers = each.submit, each.processors, each.limit, length
+        numbers = each.submit, each.processors, each.limit, each.limit, length
         spec: Any = each.spec if each.tasks is None else set_of_columns(each.tasks)
         if each.spec is not None and each.spec.id is None:
             spec = attrs.evolve(each.spec, id=each.id)
         outcome = None if each.outcome == "completed" else each.outcome
-        return Coming(self.rows[each.row], *numbers, each.unrequested, each.id, each.user, home, spec, outcome)
+        return Coming(
+            self.rows[each.row], *numbers, each.id, each.user, outcome, each.unrequested, more=spec, home=home
+        )
 
     def live(self, each: Arriving) -> BrokeredJob:
         """Return a job that has not been handed over."""

@@ -29,7 +29,7 @@ from simmodel.systems.broker.record import (
     tidy,
     undelivered,
 )
-from simmodel.systems.broker.replay import replay_workload
+from simmodel.systems.broker.replay import BrokerDoor
 from simmodel.systems.broker.snapshots import capture, restore
 from simmodel.systems.kinds import Kind, kind_of
 from simmodel.systems.submissions import read_submissions
@@ -42,16 +42,13 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.streamed_recorder import Write
     from simmodel.results.broker import BrokerResult, TaskBrokerResult
-    from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.broker import BrokerSnapshot
-    from simmodel.systems.broker.core import BrokerCore
+    from simmodel.systems.arrivals import Door
     from simmodel.systems.destination import BrokeredJob, Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
-    from simmodel.systems.system import EstimateBasis, System
+    from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Job
-    from simmodel.work.prepare import JobsGiven, Prepared
-    from simmodel.work.table import Table
     from simmodel.work.taskset import TaskSet
     from simmodel.work.workflow import Workflow
 
@@ -262,21 +259,11 @@ class Broker(BrokerCore):
     stream: BrokerStream | None = None
     """The writer of the record as the run goes on, or ``None``."""
 
-    def replay(self, workload: JobsGiven, home: Any = None) -> Prepared:
-        """Submit the jobs of a workload, each at its instant; return the report of repaired and rejected jobs.
-
-        Jobs that no system can ever run are recorded as rejected. May be called for several workloads.
-
-        Parameters
-        ----------
-        workload
-            the jobs
-        home
-            their home system, or its name
-        """
+    def door(self, home: Any = None) -> Door:
+        """Return the door of the jobs of a home system, or its name."""
         if self.work != "jobs":
-            return super().replay(workload)
-        return replay_workload(self, workload, self.home(home))
+            raise InputError(f"{self.name}: cannot replay a workload of jobs: a {self.kind} runs {self.work}")
+        return BrokerDoor(self, self.home(home))
 
     # ------------------------------------------------------------------ as a place
 

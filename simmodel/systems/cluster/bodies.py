@@ -19,9 +19,7 @@ from simmodel.work.job import told_end
 from simmodel.work.workflow import Workflow
 
 if TYPE_CHECKING:
-    from simpy.events import Event
-
-    from simmodel.environment import Call, Environment
+    from simmodel.environment import Call
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job, LiveJob, Run

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.execution import JobExecution
     from simmodel.systems.cluster.reservations import Reserved
-    from simmodel.systems.dependencies import Dependencies
     from simmodel.work.job import LiveJob
 
 __all__ = ["Calendar"]
@@ -54,12 +53,10 @@ class Calendar:
         self,
         core: ClusterCore,
         execution: JobExecution,
-        dependencies: Dependencies,
         cancel: Callable[[LiveJob], object],
     ) -> None:
         self._core = core
         self._execution = execution
-        self._dependencies = dependencies
         self._cancel = cancel
         self._env = core.env
         self._priority = core.calendar_priority
@@ -356,6 +353,6 @@ class Calendar:
             place.windows.remove(self._awaited(place))
             del self._pending[place]  # it never opened
         self._execution.stop_all(list(place.running), "timeout")
-        for job in list(self._dependencies.known.values()):
+        for job in list(self._core.known.values()):
             if job.place is place and job.run is None:
                 self._cancel(job)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -17,21 +17,22 @@ from simmodel.systems.system import Offers
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
-    from simmodel.environment import Environment
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.options import ClusterOptions
     from simmodel.records.recorder import JobRecorder
     from simmodel.resources.data.storage import Storage
     from simmodel.resources.network.flow import Flow
     from simmodel.resources.network.network import Network
-    from simmodel.resources.pools.pool import Consumables
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.scheduling.usage import Usage
+    from simmodel.systems.dependencies import Dependencies
     from simmodel.work.checkpoint import Checkpoint
-    from simmodel.work.job import Job
+    from simmodel.work.job import Job, LiveJob, Run
     from simmodel.work.prepare import Estimates
 
 __all__ = ["ClusterCore", "Hooks", "SharedIO"]
+
+UsageState: TypeAlias = "tuple[float, tuple[tuple[int | str | None, float, float, float], ...]]"
 
 
 class SharedIO:
@@ -176,6 +177,8 @@ class ClusterCore:
         whether each event brings a decision; whether submissions then precede ends
     end_priority, submit_priority, calendar_priority
         event priorities of ends, submissions and capacity changes within an instant
+    known, dependencies
+        the submitted jobs that others can depend on, by id; their dependencies, ``None`` before the first one
     usages
         records of the consumption of users
     recorder
@@ -220,6 +223,8 @@ class ClusterCore:
         self.submit_priority = END if self.submits_first else SUBMIT
         self.wake = self.wake_anyway = self.wake_last = self.decide = _nothing
         self.tries_every_submission = False
+        self.known: dict[Any, LiveJob] = {}
+        self.dependencies: Dependencies | None = None
         self.usages: list[Usage] = []
         self.recorder: JobRecorder | None = None
         self._followers: list[object] = []
@@ -252,6 +257,31 @@ class ClusterCore:
     def lost(self) -> str:
         """The status of runs that a failure stops."""
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
+
+    def unblock(self, job: LiveJob) -> None:
+        """Drop the unmet dependencies of a job."""
+        if self.dependencies is not None:
+            self.dependencies.unblock(job)
+
+    def check_copy(self) -> None:
+        """Raise a :class:`SnapshotError` if a copy would lose files, accesses, transfers or claims."""
+        self.io.check_copy()
+        for pool in self.places:
+            for claim in (*pool.claims.waiting, *pool.claims.held):
+                who = f"process {claim.process.name}" if claim.process is not None else "an unknown process"
+                raise SnapshotError(f"{who}, which has {claim.describe()}, cannot be copied: it is a generator")
+
+    def restore_usages(self, usage: Iterable[UsageState], runs: Iterable[Run], now: float) -> None:
+        """Restore the consumption of users (s) by its half-life; one that is not among the saved ones begins now."""
+        saved = list(usage)
+        for each in self.usages:
+            same = [state for state in saved if state[0] == each.half_life]
+            if same:
+                saved.remove(same[0])
+                each.restore(same[0][1])
+            else:
+                for run in runs:
+                    each.change(run.job.user, run.job.processors, now)
 
     def ask(self, scheduler: Scheduler) -> None:
         """Ask a scheduler for decisions from now on, after each event or at the end of an instant."""

@@ -212,11 +212,11 @@ class ClusterDestination(Destination):
             job.adopt(guest)
             job.watched, plain = True, False
         self.forecast.adds(job)
-        cluster.intake.receive(job)
+        cluster.receive(job)
         job.submit = cluster.env._now
         if plain:  # it costs no more than a job of a log
             cluster.queueing.admit(job)
         else:
-            cluster.intake.take_in(job)
+            cluster.take_in(job)
         self.handed.append((job.index, job.row))
         return job

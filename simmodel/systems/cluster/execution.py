@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
-    from simmodel.scheduling.protocol import Resize, Start
     from simmodel.scheduling.scheduler import Handler
     from simmodel.snapshots.jobs import RunningWork, WorkState
     from simmodel.systems.cluster.bodies import Bodies
     from simmodel.systems.cluster.checkpoints import Checkpoints
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.traffic import JobTraffic
-    from simmodel.systems.dependencies import Dependencies
 
 __all__ = ["Ending", "JobExecution", "carry_resize", "carry_sized_start"]
 
@@ -52,7 +50,7 @@ class JobExecution:
 
     Parameters
     ----------
-    core, queueing, dependencies
+    core, queueing
         those of the cluster
     over
         called with a job that has ended for good
@@ -67,7 +65,6 @@ class JobExecution:
         self,
         core: ClusterCore,
         queueing: Queueing,
-        dependencies: Dependencies,
         over: Callable[[LiveJob], object],
         changed: list[Callable[[], object]],
     ) -> None:
@@ -75,7 +72,6 @@ class JobExecution:
         self._core = core
         self._queueing = queueing
         self._queues = queueing.queues
-        self._dependencies = dependencies
         self._over = over
         self._changed = changed
         self._priority = core.end_priority
@@ -196,7 +192,6 @@ class JobExecution:
         """End a job that has not started: it was cancelled, or its turn came although it never ran."""
         job = self._queueing.choices.get(job, (job,))[0]
         self._queueing.leave(job)
-        self._dependencies.unblock(job)
         job.state = state
         if job.history is not None:
             job.remember().go_on(self.env._now)
@@ -316,7 +311,8 @@ class JobExecution:
         for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
         self._queueing.started(job)
-        self._dependencies.happened(job, "start")
+        if self._core.dependencies is not None:
+            self._core.dependencies.happened(job, "start")
         self.malleable += job.elastic is not None
 
     # ------------------------------------------------------------------ ends
@@ -533,7 +529,7 @@ class JobExecution:
             job.run = run
             job.started = each.started
             job.attempts = each.attempt
-            self._dependencies.know(job)
+            self._core.known[job.id] = job
             if job.rules is not None:
                 job.rules.runs(job)
             self.malleable += job.elastic is not None

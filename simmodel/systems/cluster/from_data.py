@@ -15,10 +15,12 @@ from simmodel.resources.pools.allocation import Allocation, Request
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.usage import Usage
 from simmodel.snapshots.cluster import ClusterSnapshot
+from simmodel.snapshots.jobs import RunningWork
 from simmodel.systems.cluster.queueing import places_to_wait
 from simmodel.systems.cluster.snapshots import capture
 from simmodel.systems.cluster.system import Cluster
-from simmodel.work.job import Job, LiveJob, Run
+from simmodel.systems.job_states import work_of
+from simmodel.work.job import Job, LiveJob
 from simmodel.work.prepare import Frame
 
 if TYPE_CHECKING:
@@ -141,7 +143,7 @@ class _Builder:
             )
         cluster = self.cluster
         try:
-            job, reason = cluster.intake.live(spec)
+            job, reason = cluster.live(spec)
         except InputError as error:
             raise InputError(error.message, None, place) from None
         if reason is not None:
@@ -149,8 +151,8 @@ class _Builder:
         if job.id in self.names:
             raise InputError(f"duplicate job {job.id!r}", None, f"{place}.id")
         self.names[job.id] = job
-        cluster.intake.submitted += 1
-        cluster.dependencies.know(job)
+        cluster.submitted += 1
+        cluster.core.known[job.id] = job
         job.submit = float(spec.submit)
         if set(asked) <= _PLAIN and job.rules is None:
             job._job = None  # it adds nothing to the live job
@@ -213,16 +215,10 @@ class _Builder:
         there = pool.table.fits(allocation) if allocation is not None else job.processors <= pool.free
         if not there or (job.request is not None and not pool.consumables.fits(job.request.consumables)):
             raise InputError(f"{job} does not fit beside the jobs before it", None, place)
-        run = Run(job, pool, started, end, pool.take(job, allocation))
-        pool.running.add(run, job.width)
+        self.cluster.execution.restore([RunningWork(work_of(job), started, end, held=allocation)], [job])
         job.expected = (end - started) * speed
-        job.state = "running"
-        job.run = run
-        job.attempts = 1
         for usage in self.cluster.core.usages:
             usage.change(job.user, job.processors, self.now)
-        if job.rules is not None:
-            job.rules.runs(job)
 
     def _allocation(self, job: LiveJob, pool: Pool, on: Plain, place: str) -> Allocation | None:
         """Return the parts of nodes that a running job holds."""

@@ -1,114 +1,224 @@
-"""How jobs come into a cluster: live jobs, rejection, planned submissions of single jobs, of logs and of chunks."""
+"""How jobs come into a cluster: the live job of a request, and the door by which logs come."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
-from simmodel.environment import GIVE_UP
-from simmodel.foundation.errors import ImpossibleWork, InputError, unknown
+from simmodel.foundation.errors import InputError, SnapshotError, unknown
 from simmodel.records.streamed_recorder import StreamedRecorder
-from simmodel.systems.arrivals import (
-    BLOCK,
-    Arrivals,
-    ChunkReader,
-    as_queue,
-    check_names,
-    check_specs,
-    known_here,
-    name_of,
-    needs_specs,
-    note_left_out,
-    prepared_of,
-    specs,
-)
+from simmodel.snapshots.jobs import WorkState
+from simmodel.systems.arrivals import Arrivals, Block, Door, as_queue, name_of, needs_specs, requests_of
 from simmodel.systems.cluster.queueing import able, places_of
-from simmodel.work.job import Job, LiveJob, rule_of
+from simmodel.work.job import Job, LiveJob
 from simmodel.work.malleable import MalleableJob
-from simmodel.work.prepare import Prepared, as_workload, distinct_jobs, planned_seconds, prepare
-from simmodel.work.workload import cancelled_waiting, elastics_of
+from simmodel.work.prepare import Prepared, planned_seconds, prepare
 
 if TYPE_CHECKING:
     from simpy.events import Event
 
-    from simmodel.environment import Call, ToCome
+    from simmodel.environment import Environment, ToCome
+    from simmodel.platform.cluster import ClusterSpec
+    from simmodel.platform.options import ClusterOptions
     from simmodel.resources.pools.pool import Pool
+    from simmodel.scheduling.protocol import View
+    from simmodel.scheduling.registry import PolicyLike
+    from simmodel.scheduling.scheduler import Scheduler
+    from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.core import ClusterCore
-    from simmodel.systems.cluster.queueing import Queueing
+    from simmodel.systems.cluster.execution import JobExecution
+    from simmodel.systems.cluster.queueing import Queueing, QueueRules
+    from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.elastic import Elastic
-    from simmodel.work.prepare import JobsGiven
-    from simmodel.work.workload import Report, Workload
+    from simmodel.work.workload import Workload
 
-__all__ = ["ChunkedReplay", "Intake", "PlainArrivals", "PlainJob", "Submission", "columns_of_log"]
+__all__ = ["ClusterDoor", "LiveCluster", "LogArrivals", "adds_nothing", "columns_of_log", "live_job"]
 
 
-PlainJob: TypeAlias = "tuple[int, float, int, float, float, float, Any, Any, str | None, bool, Elastic | float | None]"
-"""A future job of a log that requests only processors and time, as a plain tuple, which costs the collector nothing.
+class LiveCluster(Protocol):
+    """A :class:`~simmodel.systems.cluster.system.Cluster` as its door, its snapshots and its futures see it."""
 
-Its row in the record; the instant of its submission, in s; its processors; the seconds that it is planned with, is
-expected to run and runs (see :class:`~simmodel.work.job.LiveJob`); its id and user; its final state unless it is
-interrupted, ``None``: completed; whether it has no requested time; its sizes, if it may have several, or the instant at
-which it was cancelled while it waited (s).
-"""
+    env: Environment
+    spec: ClusterSpec
+    name: str
+    options: ClusterOptions
+    core: ClusterCore
+    pools: dict[str, Pool]
+    places: tuple[Pool, ...]
+    queueing: Queueing
+    sources: list[Any]
+    submitted: int
+    execution: JobExecution
+    scheduler: Scheduler
+    view: View
+    predictions: Predictions | None
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The part that holds jobs back until others have started or ended."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The part that carries out its outages, failures and reservations."""
+
+    @property
+    def rules(self) -> Mapping[str, Any]:
+        """The limits of its queues, by name."""
+
+    def present(self) -> Iterator[LiveJob]:
+        """Yield the jobs that run or wait."""
+
+    def check_copy(self) -> None:
+        """Raise an error if it cannot be copied."""
+
+    def arrivals(self) -> tuple[list[WorkState], list[ToCome]]:
+        """Return the jobs to come, and the planned submissions and cancellations."""
+
+    def begin_with(self, snapshot: ClusterSnapshot, /) -> None:
+        """Count the jobs of a snapshot."""
+
+    def arrive(self, job: LiveJob, reason: str | None, /) -> None:
+        """Submit a job of a log, or reject it."""
+
+    def cancel_at(self, job: LiveJob, at: float, /) -> None:
+        """Plan the cancellation of a job."""
+
+    def receive(self, job: LiveJob, /) -> None:
+        """Assign a number and a row to a job that is about to be submitted."""
+
+    def take_in(self, job: LiveJob, /) -> None:
+        """Submit a live job."""
+
+    def count_coming(self, jobs: int, /) -> None:
+        """Count jobs that have not ended."""
+
+    def live(self, spec: Job, number: int | None = None, row: int | None = None, /) -> tuple[LiveJob, str | None]:
+        """Return the live job of a request, and why it can never run or ``None``."""
+
+    def idle(self) -> Event:
+        """Return an event that is triggered once all work has ended."""
+
+    def forget_ended(self) -> None:
+        """Forget the work that has ended."""
+
+    def snapshot(self, *, actual: bool = True) -> ClusterSnapshot:
+        """Return its state, or the part of it that policies see."""
+
+    def from_snapshot(
+        self, env: Environment, snapshot: ClusterSnapshot, policy: PolicyLike | None = None, *, record: bool = True
+    ) -> LiveCluster:
+        """Return a cluster that continues from a snapshot."""
 
 
-class PlainArrivals(Arrivals[PlainJob]):
-    """Submits the plain jobs of a log to a cluster.
+class LogArrivals(Arrivals[Any]):
+    """Submits the jobs of a log to a cluster: plain ones at the cost of a live job, others one by one.
 
-    The number of a job in the order of submission is its row, unless ``numbers`` maps the row to another.
+    The number of a job in the order of submission is its row, unless ``number_of`` returns another.
     """
 
-    __slots__ = ("_fixed", "_queueing", "numbers")
+    __slots__ = ("_cluster", "_fixed", "_number_of")
 
     def __init__(
-        self,
-        core: ClusterCore,
-        queueing: Queueing,
-        blocks: Iterable[Sequence[PlainJob]],
-        numbers: Mapping[int, int] | None,
-        cancel_at: Callable[[LiveJob, float], object],
+        self, cluster: LiveCluster, blocks: Iterable[Block], number_of: Callable[[int], int] | None = None
     ) -> None:
-        self._queueing = queueing
-        assert queueing.only_queue is not None
-        each = core.by_event or bool(core.on_submitted)
-        self.numbers = numbers
-        self._fixed = (core, queueing.only_queue.add, core.only_pool, each, numbers, cancel_at)  # for each event
+        core, queue = cluster.core, cluster.queueing.only_queue
+        self._cluster = cluster
+        self._number_of = number_of
+        add: Any = None if queue is None else queue.add
+        self._fixed = (core, add, core.only_pool, core.by_event or bool(core.on_submitted))  # for each event
         super().__init__(core.env, blocks, core.submit_priority)
 
+    def number_at(self, row: int) -> int:
+        """Return the number of the job in a row."""
+        return row if self._number_of is None else self._number_of(row)
+
+    def state(self) -> list[WorkState]:
+        """Return the jobs that have not been submitted.
+
+        Raises
+        ------
+        SnapshotError
+            if one has a body
+        """
+        states = []
+        for row in self.left():
+            number, more = self.number_at(row[0]), row[10]
+            states.append(self._asked(more, number, row[1]) if isinstance(more, Job) else self._plain(number, row))
+        return states
+
+    def _plain(self, number: int, row: Sequence[Any]) -> WorkState:
+        _, submit, processors, limit, expected, length, name, user, outcome, unrequested, more = row[:11]
+        spec, place = None, self._cluster.places[0].name
+        if isinstance(more, float):  # cancelled while it waited
+            asked = None if limit == inf else limit
+            spec = Job(id=name, submit=submit, processors=processors, requested=asked, user=user, cancel=more)
+            more = None
+        about = name, number, submit, processors, limit, expected, length, user, 0.0, place, outcome or "completed"
+        return WorkState(*about, spec, elastic=more, unrequested=unrequested)
+
+    def _asked(self, spec: Job, number: int, submit: float) -> WorkState:
+        core, name = self._cluster.core, _name_of(spec, number)
+        if spec.has_body:
+            raise SnapshotError(f"job {name} (not yet submitted) cannot be copied: {spec.program}")
+        run = core.io.timed_job(spec).seconds()
+        limit = spec.requested if spec.requested is not None else run
+        seconds = planned_seconds(run, limit, core.estimates, core.overrun)
+        planned, expected, duration = map(float, seconds if spec.traffic is None else (limit, limit, run))
+        unrequested = spec.requested is None and core.estimates == "requested"
+        about = name, number, submit, spec.processors, planned, expected, duration, spec.user
+        return WorkState(*about, spec=spec, unrequested=unrequested)
+
+    def names(self) -> Iterator[tuple[int | str, float]]:
+        """Yield the ids of the jobs that have not been submitted, each with the instant of its submission (s)."""
+        for row, at, _, _, _, _, name, *_, more in self.left():
+            yield (_name_of(more, self.number_at(row)) if isinstance(more, Job) else name), at
+
+    @classmethod
+    def restored(cls, cluster: LiveCluster, works: Iterable[WorkState], rows: Mapping[int, int]) -> Self:
+        """Return the source of jobs of a snapshot, given the rows of the record by number."""
+        numbers = {rows[work.number]: work.number for work in works}
+        return cls(cluster, [[_coming(*each) for each in zip(numbers, works, strict=True)]], numbers.__getitem__)
+
     def _fire(self, _event: Event) -> None:
-        core, admit, pool, each, numbers, cancel_at = self._fixed
+        core, admit, pool, each = self._fixed
+        cluster, number_of = self._cluster, self._number_of
         one_by_one = core.by_event or core.on_submitted
         if one_by_one:
-            admit = self._queueing.admit
+            admit = cluster.queueing.admit
         watched = bool(core.usages)
         jobs, i = self._jobs, self._i
         at = jobs[i][1]
         self.number = inf
         while True:
             row, _, processors, planned, expected, duration, name, user, outcome, blind, more = jobs[i]
+            i += 1
+            if i == len(jobs):
+                jobs, i = self._next_block(), 0
+                each = each or (bool(jobs) and type(jobs[0][10]) is Job)
+            self._i = i
             if more is None:
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, watched)
             elif isinstance(more, float):
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, True)
-                cancel_at(job, more)
+                cluster.cancel_at(job, more)
+            elif type(more) is Job:  # each has an event of its own
+                cluster.arrive(*cluster.live(more, row if number_of is None else number_of(row), row))
+                if jobs:
+                    self._push(jobs[i][1])
+                return
             else:
                 job = MalleableJob(name, row, at, processors, planned, expected, duration, user, pool, True)
                 job.elastic = more
-            if numbers is not None:
-                job.seq = numbers[row]
+            if number_of is not None:
+                job.seq = number_of(row)
             if outcome is not None:
                 job._outcome = outcome
             if blind:
                 job.unrequested = True
-            i += 1
-            if i == len(jobs):
-                jobs, i = self._next_block(), 0
-            self._i = i
             admit(job)
             if not jobs:
                 break
@@ -120,345 +230,141 @@ class PlainArrivals(Arrivals[PlainJob]):
             core.wake_last()
 
 
-def plain_blocks(workload: Workload, prepared: Prepared, first: int = 0) -> Iterator[list[PlainJob]]:
-    """Yield the rows that can run in blocks of plain Python values, in order of submission.
-
-    ``first`` is the record's row of the workload's first job.
-    """
-    for begin in range(0, len(prepared.rows), BLOCK):
-        rows = prepared.rows[begin : begin + BLOCK]
-        ids, users = (
-            workload[name][rows].tolist() if name in workload else [None] * len(rows) for name in ("job", "user")
-        )
-        ends, more = prepared.ends(rows), elastics_of(workload.table, rows, prepared.processors)
-        if "cancel" in workload:
-            for i in np.flatnonzero(cancelled_waiting(workload.table)[rows]).tolist():
-                ends[i], more[i] = "withdrawn", float(workload["cancel"][rows[i]])
-        columns: tuple[list[Any], ...] = (
-            (rows + first).tolist(),
-            prepared.submit[rows].tolist(),
-            prepared.processors[rows].tolist(),
-            prepared.requested[rows].tolist(),
-            prepared.expected[rows].tolist(),
-            prepared.duration[rows].tolist(),
-            ids,
-            users,
-            ends,
-            prepared.unrequested[rows].tolist(),
-            more,
-        )
-        yield list(zip(*columns, strict=True))
+def _name_of(spec: Job, number: int) -> int | str:
+    return spec.id if spec.id is not None else spec.name or number + 1
 
 
-class Submission:
-    """A job that will be submitted at an instant (s), with its row in the record and its number of submission.
-
-    ``before``, if any, is called when that instant has come, first of all.
-    """
-
-    __slots__ = ("at", "before", "job", "number", "report", "row")
-
-    def __init__(self, at: float, row: int, number: int, job: Job, report: Report) -> None:
-        self.at = at
-        self.row = row
-        self.number = number
-        self.job = job
-        self.report = report
-        self.before: Callable[[], object] | None = None
+def _coming(row: int, work: WorkState) -> tuple[Any, ...]:
+    duration = work.expected if work.duration is None else work.duration
+    outcome, spec = None if work.outcome == "completed" else work.outcome, work.spec
+    more: Any = work.elastic
+    if spec is not None and not work.place:
+        more = spec
+    elif spec is not None and spec.cancel is not None:
+        more = float(spec.cancel)
+    seconds = work.requested, work.expected, duration
+    return row, work.submit, work.processors, *seconds, work.id, work.user, outcome, work.unrequested, more
 
 
-class Intake:
-    """Creates live jobs, rejects jobs that can never run, and plans the submission of later ones.
+class ClusterDoor(Door):
+    """The door of a cluster, whose record expects the jobs of a log."""
 
-    Attributes
-    ----------
-    submitted
-        number of submitted and arriving jobs, which is also the number of the next one
-    offset
-        number of a job minus its row in the record
-    sources, submissions
-        arriving plain jobs; other arriving jobs by their calls
-    chunks
-        the replay of a workload that is read in chunks, or ``None``
-    reports
-        counts of what was skipped, repaired and rejected, of each workload
-    """
-
-    def __init__(
-        self,
-        core: ClusterCore,
-        queueing: Queueing,
-        dependencies: Dependencies,
-        cancel: Callable[[LiveJob], object],
-        over: Callable[[LiveJob], object],
-        count_coming: Callable[[int], object],
-        *,
-        mirrored: bool,
-    ) -> None:
-        self._core = core
-        self._queueing = queueing
-        self._dependencies = dependencies
-        self._cancel = cancel
-        self._over = over
-        self._count_coming = count_coming
-        self._mirrored = mirrored  # whether starts and ends are reported from outside
-        self.submitted = 0
-        self.offset = 0
-        self.sources: list[PlainArrivals] = []
-        self.submissions: dict[Call, Submission] = {}
-        self.chunks: ChunkedReplay | None = None
-        self.reports: list[Report] = []
-        self._cancellations: dict[LiveJob, Call] = {}
-
-    # ------------------------------------------------------------------ live jobs
-
-    def live(self, spec: Job, number: int | None = None, row: int | None = None) -> tuple[LiveJob, str | None]:
-        """Return the live job, by default the next one, and why it can never run or ``None``; has no side effects.
-
-        Raises
-        ------
-        InputError
-            if it names an unknown queue or partition
-        """
-        core = self._core
-        spec = as_queue(core.io.timed_job(spec), self._queueing.rules, core.pools)
-        number = self.submitted if number is None else number
-        index = number - self.offset if row is None else row
-        run = spec.seconds()
-        limit = spec.requested if spec.requested is not None else run
-        requested, expected, duration = map(float, planned_seconds(run, limit, core.estimates, core.overrun))
-        if spec.own_end:
-            requested, expected, duration = limit, limit, float("inf")
-        name = name_of(spec, number + 1, self._dependencies.known)
-        kind = LiveJob if spec.elastic is None else MalleableJob
-        job = kind(name, index, core.env.now, spec.processors, requested, expected, duration)
-        if spec.elastic is not None:
-            job.elastic = spec.elastic
-        job.seq = number
-        job._job = spec
-        job.user, job.priority = spec.user, spec.priority
-        job.unrequested = spec.requested is None and core.estimates == "requested"
-        cut = core.overrun == "stop" and limit < run and spec.traffic is None
-        if cut or spec.run is None or spec.outcome != "completed":
-            job.end_as(cut=cut)
-        job.watched = True
-        rules = self._queueing.rules
-        if spec.queue is not None and rules:
-            job.rules = rules.get(str(spec.queue))
-            if job.rules is None:
-                raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
-            job.priority += job.rules.spec.priority
-        places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
-        for pool in places:
-            job.request = pool.request_of(spec)
-            if spec.requested == inf and not spec.own_end:
-                self._limit(job, spec, pool)
-            reason = pool.why_not(job) or pool.limits.why_not(job, pool.name)
-            if reason is None:
-                break
-        else:
-            if len(places) > 1:
-                pool, reason = places[0], able(job, places)[1]
-                job.request = pool.request_of(spec)
-        job.place = pool
-        job.priority += pool.priority
-        reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
-        if reason is None and spec.workflow is not None:
-            from simmodel.systems.cluster.bodies import why_not_inside
-
-            reason = why_not_inside(spec)
-        if reason is None and spec.traffic is not None:
-            from simmodel.systems.cluster.traffic import why_no_traffic
-
-            reason = why_no_traffic(spec, pool)
-        return job, reason or core.io.why_not(spec)
-
-    def _limit(self, job: LiveJob, spec: Job, pool: Pool) -> None:
-        """Give a job without a limit that of its partition and queue."""
-        core, rules, run = self._core, job.rules, spec.seconds()
-        limits = pool.limits.requested, None if rules is None else rules.spec.max_requested
-        limit = min([inf, *(each for each in limits if each is not None)])
-        job.plan(*map(float, planned_seconds(run, limit, core.estimates, core.overrun)))
-        job.end_as(cut=core.overrun == "stop" and limit < run and spec.traffic is None)
-
-    # ------------------------------------------------------------------ submission
-
-    def submit(self, spec: Job, since: float | None, number: int | None) -> LiveJob:
-        """Submit a job now: see :meth:`Cluster.submit <simmodel.systems.cluster.system.Cluster.submit>`."""
-        core, now = self._core, self._core.env._now
-        if not isinstance(spec, Job):
-            raise InputError(f"must be a Job, got {spec!r}", place="work")
-        if since is not None and not since <= now:
-            raise InputError(f"must be an instant <= {now:g} s, got {since!r}", place="since")
-        if number is not None and core.recorder is not None:
-            raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
-        self.check(((name_of(spec, self.submitted + 1, self._dependencies.known), spec),))
-        job, reason = self.live(spec)
-        if reason is not None and (not self._mirrored or job.place.why_not(job) is not None):
-            raise ImpossibleWork(f"{core.name}: job {job.id}: {reason}")
-        if since is not None:
-            job.submit = since
-        self.receive(job, number)
-        self.take_in(job)
-        if self._mirrored and job.rules is None and job.request is None and _adds_nothing(spec):
-            job._job = None  # its copies in what-ifs cost as little as those of jobs of a log
-        return job
-
-    def receive(self, job: LiveJob, number: int | None = None) -> None:
-        """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
-        if self.chunks is not None:
-            raise InputError(f"{self._core.name}: cannot take jobs one by one while it reads a workload in chunks")
-        self._core.record_submissions()
-        job.seq = seq = self.submitted if number is None else number
-        job.index = seq - self.offset
-        if seq >= self.submitted:
-            self.submitted = seq + 1
-        self._count_coming(1)
-
-    def check(self, jobs: Iterable[tuple[object, Job]]) -> None:
-        """Check the ids, queues and partitions of jobs that are about to be submitted, given with their names.
-
-        Raises
-        ------
-        InputError
-            if an id is in use, or a queue or partition is unknown
-        """
-        check_specs(jobs, self._dependencies.known, self.check_names)
-
-    def check_names(self, job: Job, label: object) -> None:
-        """Check that the queue and the partitions of a job exist here, and that it names reservations alone."""
-        pools = self._core.pools
-        job = as_queue(job, self._queueing.rules, pools)
-        check_names(job, label, self._queueing.rules, pools)
-        for name in job.partitions if len(job.partitions) > 1 else ():
-            if pools[str(name)].part_of is not None:
-                message = f"must name reservation {name} alone, got {job.partition_text}"
-                raise InputError(f"job {label}: partitions: {message}")
-
-    def take_in(self, job: LiveJob) -> None:
-        """Submit a live job, which joins the queue, is held by a limit, or is blocked by dependencies."""
-        self._dependencies.know(job)
-        for hook in self._core.on_submitted:
-            hook(job)
-        spec = job._job
-        if spec is not None:
-            if spec.cancel is not None:
-                self.cancel_at(job, spec.cancel)
-            if spec.dependencies:
-                self._dependencies.block(job)
-                return
-        self._queueing.enqueue(job)
+    system: Any
 
     def prepare(self, workload: Workload) -> Prepared:
         """Return the jobs of a workload as simulated here."""
-        core = self._core
+        core = self.system.core
         return prepare(
             workload, core.largest, core.estimates, core.overrun, too_large=core.too_large, timed=core.io.timed
         )
 
-    def replay(self, given: JobsGiven) -> Prepared:
-        """Plan the submission of the jobs of a workload; return them as prepared. The caller counts them."""
-        workload, repeated = distinct_jobs(as_workload(given))
-        prepared = prepared_of(workload, repeated, self.check, self.prepare)
-        note_left_out(workload, self._core.offers, prepared.report)
-        self.reports += [workload.report, prepared.report]
-        recorder = self._core.recorder
-        if recorder is not None and not recorder.expect(columns_of_log(workload, prepared)):
-            self._core.record_submissions()
-        first = self.admit(workload, prepared)
-        if self.one_by_one(workload):
-            for coming in self.submissions_of(workload, prepared, first):
-                self.expect_one(coming)
-        else:
-            rows = range(first, first + len(workload))
-            numbers = {row: row + self.offset for row in rows} if self.offset else None
-            self.expect(plain_blocks(workload, prepared, first), numbers)
-        return prepared
-
-    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
-        """Plan the submission of the jobs of a workload that is read in chunks, into a record that is streamed."""
-        recorder = self._core.recorder
-        if not isinstance(recorder, StreamedRecorder) or self.submitted:
-            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
-            raise InputError(f"{message}, got {workload!r}", place="workload")
-        self._dependencies.forgets = True
-        self.chunks = ChunkedReplay(self._core, self, self._count_coming, workload, recorder)
-        self.reports.append(self.chunks.report)
-        self.chunks.begin()
-
-    def one_by_one(self, workload: Workload) -> bool:
-        """Whether each job of a workload becomes a ``Job``, since it may request more than processors and time."""
-        pool = self._core.only_pool
-        return pool is None or pool.limited or needs_specs(workload, self._core.offers)
-
-    def admit(self, workload: Workload, prepared: Prepared) -> int:
-        """Count the jobs of a workload and reject those that can never run; return the row of the first job."""
-        core = self._core
-        first = self.submitted - self.offset
+    def admit(self, workload: Workload, prepared: Prepared) -> Iterable[Block]:
+        """Give the jobs of a workload their rows in the record, and reject some; return the others, in blocks."""
+        cluster, core = self.system, self.system.core
+        if core.recorder is not None and not core.recorder.expect(columns_of_log(workload, prepared)):
+            core.record_submissions()
+        first = cluster.submitted - cluster.offset
         names = workload["job"].tolist() if prepared.rejected else []
         for row, reason in prepared.rejected.items():
             processors = int(prepared.processors[row])
             job = LiveJob(names[row], first + row, float(workload["submit"][row]), processors, 0.0, 0.0, 0.0)
             job.place = core.places[0]
-            self.reject(job, reason)
-        self.submitted += len(workload)
-        return first
+            cluster.reject(job, reason)
+        cluster.submitted += len(workload)
+        pool = core.only_pool
+        special = pool is None or pool.limited or needs_specs(workload, core.offers)
+        jobs = requests_of(workload, prepared, core.offers) if special else None
+        return self.blocks(workload, prepared, first, jobs)
 
-    def submissions_of(self, workload: Workload, prepared: Prepared, first: int) -> Iterator[Submission]:
-        """Yield the submissions of a workload's jobs, which request more than processors and time."""
-        offers, report = self._core.offers, prepared.report
-        for row, asked in specs(workload, prepared, offers.nodes):
-            spec = known_here(offers, asked, report) if workload.specs is None else asked
-            number = first + row + self.offset
-            yield Submission(float(prepared.submit[row]), first + row, number, spec, report)
+    def plan(self, blocks: Iterable[Block]) -> None:
+        """Plan the submission of jobs."""
+        offset = self.system.offset
+        self.system.sources.append(LogArrivals(self.system, blocks, offset.__add__ if offset else None))
 
-    def reject(self, job: LiveJob, reason: str) -> None:
-        """Record a job of a log that no place can ever run."""
-        job.state = "rejected"
-        self._core.tell("job_rejected", job, reason)
-        self._dependencies.rejected(job.id)
+    def write(self, *, everything: bool = False) -> None:
+        """Write the rows of the jobs that have ended, or all rows."""
+        recorder = self.system.core.recorder
+        assert isinstance(recorder, StreamedRecorder)
+        recorder.drain(everything=everything)
 
-    # ------------------------------------------------------------------ planned submissions and cancellations
 
-    def expect(self, blocks: Iterable[Sequence[PlainJob]], numbers: Mapping[int, int] | None) -> None:
-        """Plan the submission of plain jobs."""
-        self.sources.append(PlainArrivals(self._core, self._queueing, blocks, numbers, self.cancel_at))
+def live_job(
+    spec: Job, number: int, row: int, core: ClusterCore, rules: Mapping[str, QueueRules], known: Container[object]
+) -> tuple[LiveJob, str | None]:
+    """Return the live job of a request, and why it can never run or ``None``; has no side effects.
 
-    def expect_one(self, coming: Submission) -> None:
-        """Plan the submission of a job; if it can never run, it is recorded as rejected and counted."""
-        call = self._core.env.call_at(coming.at, lambda: self._submit(call), self._core.submit_priority)
-        self.submissions[call] = coming
+    Parameters
+    ----------
+    spec, number, row
+        the request, its number in the order of submission, and its row in the record
+    core, rules, known
+        of the cluster: its core, the limits of its queues, and the ids of its jobs
 
-    def _submit(self, call: Call) -> None:
-        coming = self.submissions.pop(call)
-        if coming.before is not None:
-            coming.before()
-        job, reason = self.live(coming.job, coming.number, coming.row)
+    Raises
+    ------
+    InputError
+        if it names an unknown queue or partition
+    """
+    spec = as_queue(core.io.timed_job(spec), rules, core.pools)
+    run = spec.seconds()
+    limit = spec.requested if spec.requested is not None else run
+    requested, expected, duration = map(float, planned_seconds(run, limit, core.estimates, core.overrun))
+    if spec.own_end:
+        requested, expected, duration = limit, limit, float("inf")
+    name = name_of(spec, number + 1, known)
+    kind = LiveJob if spec.elastic is None else MalleableJob
+    job = kind(name, row, core.env.now, spec.processors, requested, expected, duration)
+    if spec.elastic is not None:
+        job.elastic = spec.elastic
+    job.seq = number
+    job._job = spec
+    job.user, job.priority = spec.user, spec.priority
+    job.unrequested = spec.requested is None and core.estimates == "requested"
+    cut = core.overrun == "stop" and limit < run and spec.traffic is None
+    if cut or spec.run is None or spec.outcome != "completed":
+        job.end_as(cut=cut)
+    job.watched = True
+    if spec.queue is not None and rules:
+        job.rules = rules.get(str(spec.queue))
+        if job.rules is None:
+            raise InputError(f"job {name}: {unknown('queue', str(spec.queue), rules).message}")
+        job.priority += job.rules.spec.priority
+    places = places_of(spec, core) if spec.partitions and core.only_pool is None else [_place_of(job, spec, core)]
+    for pool in places:
+        job.request = pool.request_of(spec)
+        if spec.requested == inf and not spec.own_end:
+            _limit(job, spec, pool, core)
+        reason = pool.why_not(job) or pool.limits.why_not(job, pool.name)
         if reason is None:
-            self.take_in(job)
-            return
-        coming.report.rejected[rule_of(reason)] += 1
-        self.reject(job, reason)
-        self._over(job)
+            break
+    else:
+        if len(places) > 1:
+            pool, reason = places[0], able(job, places)[1]
+            job.request = pool.request_of(spec)
+    job.place = pool
+    job.priority += pool.priority
+    reason = reason or (job.rules.why_not(job) if job.rules is not None else None)
+    if reason is None and spec.workflow is not None:
+        from simmodel.systems.cluster.bodies import why_not_inside
 
-    def cancel_at(self, job: LiveJob, at: float) -> None:
-        """Plan the cancellation of a job at an instant (s); at a past one it is cancelled at once."""
-        core = self._core
-        at = max(at, core.env._now)
-        self._cancellations[job] = core.env.call_at(at, lambda: self._cancel(job), core.end_priority, GIVE_UP)
+        reason = why_not_inside(spec)
+    if reason is None and spec.traffic is not None:
+        from simmodel.systems.cluster.traffic import why_no_traffic
 
-    def forget_cancellation(self, job: LiveJob) -> None:
-        """Withdraw the planned cancellation of a job that has ended or left."""
-        call = self._cancellations.pop(job, None)
-        if call is not None and call.pending:
-            self._core.env.withdraw(call)
-
-    def cancellations(self) -> list[ToCome]:
-        """List the planned cancellations, each with the number of its job."""
-        return [call.to_come("cancel", job.seq) for job, call in self._cancellations.items() if call.pending]
+        reason = why_no_traffic(spec, pool)
+    return job, reason or core.io.why_not(spec)
 
 
-def _adds_nothing(job: Job) -> bool:
+def _limit(job: LiveJob, spec: Job, pool: Pool, core: ClusterCore) -> None:
+    """Give a job without a limit that of its partition and queue."""
+    rules, run = job.rules, spec.seconds()
+    limits = pool.limits.requested, None if rules is None else rules.spec.max_requested
+    limit = min([inf, *(each for each in limits if each is not None)])
+    job.plan(*map(float, planned_seconds(run, limit, core.estimates, core.overrun)))
+    job.end_as(cut=core.overrun == "stop" and limit < run and spec.traffic is None)
+
+
+def adds_nothing(job: Job) -> bool:
     """Whether a live job has all that its request has, but for its name."""
     waits = job.dependencies or job.group is not None
     return job.plain and not (waits or job.inputs or job.outputs or job.site is not None or job.keeps_work)
@@ -504,104 +410,3 @@ def columns_of_log(workload: Workload, prepared: Prepared) -> dict[str, Any]:
         "recorded_run": workload["run"],
     }
     return columns if prepared.outcomes is None else columns | {"outcome": prepared.outcomes}
-
-
-class ChunkedReplay:
-    """Submits the jobs of a workload chunk by chunk: a chunk is read when the last job of the one before is due.
-
-    Then the rows of all jobs that have ended are written, too.
-
-    Parameters
-    ----------
-    core, intake
-        the parts of the cluster that runs the jobs
-    count_coming
-        counts jobs that will be submitted; negative: that many fewer will be
-    workload
-        the workload, sorted by submit time
-    recorder
-        the record of the cluster
-
-    Attributes
-    ----------
-    report
-        counts of what was skipped, repaired and rejected so far
-    """
-
-    def __init__(
-        self,
-        core: ClusterCore,
-        intake: Intake,
-        count_coming: Callable[[int], object],
-        workload: ChunkedWorkload,
-        recorder: StreamedRecorder,
-    ) -> None:
-        self._core = core
-        self._intake = intake
-        self._count_coming = count_coming
-        self._recorder = recorder
-        self._reader = ChunkReader(workload, core.offers, intake.check, intake.prepare)
-        self.report = self._reader.report
-        self._read = False  # whether all chunks have been read
-
-    def begin(self) -> None:
-        """Plan the submission of the first chunk."""
-        self._count_coming(1)  # until all has been read
-        if self._core.only_pool is None:
-            self._plan_next()
-        else:
-            self._intake.expect(self._plain(), None)
-
-    def read_the_rest(self) -> None:
-        """Read the chunks that were not due before the end of the run, whose jobs are unsubmitted, and write them."""
-        while (chunk := self._next()) is not None:
-            self._intake.admit(*chunk)
-            self._reader.add(chunk[1].report)
-            self._recorder.drain(everything=True)
-
-    # ------------------------------------------------------------------ submission
-
-    def _plain(self) -> Iterator[list[PlainJob]]:
-        """Yield the jobs, as long as they request only processors and time; plan the submission of all others."""
-        while (chunk := self._next()) is not None:
-            workload, prepared = chunk
-            if self._intake.one_by_one(workload):
-                self._plan(workload, prepared)
-                return
-            first = self._intake.admit(workload, prepared)
-            self._count_coming(len(prepared.rows))
-            self._reader.add(prepared.report)
-            yield from plain_blocks(workload, prepared, first)
-
-    def _plan(self, workload: Workload, prepared: Prepared) -> None:
-        """Plan the submission of a chunk, and to plan the next one when the last job of this one is due."""
-        intake = self._intake
-        first = intake.admit(workload, prepared)
-        coming = list(intake.submissions_of(workload, prepared, first))
-        self._count_coming(len(coming))
-        self._reader.add(prepared.report)
-        for each in coming:
-            each.report = self.report
-            intake.expect_one(each)
-        if coming:
-            coming[-1].before = self._plan_next
-        else:
-            self._plan_next()
-
-    def _plan_next(self) -> None:
-        chunk = self._next()
-        if chunk is not None:
-            self._plan(*chunk)
-
-    # ------------------------------------------------------------------ reading
-
-    def _next(self) -> tuple[Workload, Prepared] | None:
-        """Write the rows of ended jobs, read the next chunk and open its rows of the record; ``None`` at the end."""
-        self._recorder.drain()
-        chunk = None if self._read else self._reader.next()
-        if chunk is not None:
-            self._recorder.expect(columns_of_log(*chunk))
-        elif not self._read:
-            self._read = True
-            self._count_coming(-1)
-        return chunk

@@ -124,7 +124,7 @@ class MirroredExecution(JobExecution):
     ) -> None:
         live = self._live(job)
         if live.state in ("held", "blocked"):
-            self._dependencies.unblock(live)
+            self._core.unblock(live)
             self._queueing.let_wait(live)
         if live.state != "waiting":
             raise InputError(f"job {live.id} cannot be started at {self.env.now:g} s: it is {live.state}")
@@ -179,7 +179,8 @@ class MirroredExecution(JobExecution):
         if job.state not in ("waiting", "held", "blocked"):
             raise InputError(f"job {job.id} cannot be taken out at {self.env.now:g} s: it is {job.state}")
         self._queueing.leave(job)
-        self._dependencies.forget(job)
+        self._core.known.pop(job.id, None)
+        self._core.unblock(job)
         self.job_cancelled(job)
         job.state = "left"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from simmodel.work.job import ANY, LiveJob, Refusal, rule_of
 if TYPE_CHECKING:
     from simmodel.platform.cluster import QueueSpec
     from simmodel.resources.pools.pool import Pool
-    from simmodel.snapshots.jobs import Choice
+    from simmodel.snapshots.jobs import Choice, WorkState
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.work.job import Job
 
@@ -303,20 +303,31 @@ class Queueing:
 
     # ------------------------------------------------------------------ snapshots
 
-    def state(self) -> tuple[tuple[int, ...], tuple[Choice, ...]]:
-        """Return the numbers of the jobs that the policy has not seen yet, and the jobs that wait in several queues."""
+    def state(
+        self, work_of: Callable[[LiveJob], WorkState]
+    ) -> tuple[tuple[WorkState, ...], tuple[WorkState, ...], tuple[int, ...], tuple[Choice, ...]]:
+        """Return the waiting and the held jobs, the numbers of those new to the policy, and those in several queues."""
         from simmodel.snapshots.jobs import Choice
 
-        return tuple([job.seq for job in self.waiting.new if job.state == "waiting"]), tuple(
+        held, waiting = tuple(map(work_of, self.held())), tuple(map(work_of, self.waiting))
+        choices = (
             Choice(job.seq, tuple(entry.place.name for entry in entries))
             for job, entries in sorted(self.choices.items(), key=lambda each: each[0].seq)
             if job is entries[0]
         )
+        return waiting, held, tuple(job.seq for job in self.waiting.new if job.state == "waiting"), tuple(choices)
 
-    def restore(self, waiting: Iterable[LiveJob], held: Iterable[LiveJob], choices: Iterable[Choice]) -> None:
-        """Restore the waiting and the held jobs, in order; all waiting ones are new to the policy."""
+    def restore(
+        self,
+        waiting: Iterable[LiveJob],
+        held: Iterable[LiveJob],
+        new: Collection[int] | None,
+        choices: Iterable[Choice],
+    ) -> None:
+        """Restore the waiting and the held jobs, in order, and which are new to the policy; ``None``: all."""
         places = {choice.number: [self._core.pools[name] for name in choice.places] for choice in choices}
-        for job in waiting:
+        jobs = {job.seq: job for job in waiting}
+        for job in jobs.values():
             if job.seq in places:
                 self._add(entries_of(job, places[job.seq]))
             else:
@@ -326,13 +337,11 @@ class Queueing:
         for job in held:
             job.state = "held"
             job.rules.held.append(job)
-
-    def restore_new(self, jobs: Iterable[LiveJob]) -> None:
-        """Restore which waiting jobs the policy has not seen yet."""
-        self.waiting.forget_new()
-        for job in jobs:
-            for entry in self.choices.get(job, (job,)):
-                self.queues[entry.place].new.append(entry)
+        if new is not None:
+            self.waiting.forget_new()
+            for job in map(jobs.__getitem__, new):
+                for entry in self.choices.get(job, (job,)):
+                    self.queues[entry.place].new.append(entry)
 
     def waiting_report(self) -> Iterator[str]:
         """Yield one sentence per waiting or held job."""

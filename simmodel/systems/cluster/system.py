@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
 from numbers import Integral
 from types import MappingProxyType
@@ -10,44 +10,46 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from simmodel.environment import Environment
+from simmodel.environment import Environment, ToCome
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError, NoProcessors
+from simmodel.foundation.errors import InputError, NoProcessors, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.records.recorder import JobRecorder
-from simmodel.records.streamed_recorder import EVERY
+from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.prediction import PredictorLike, predictor
 from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
+from simmodel.systems.arrivals import JobLife, as_queue, check_specs, name_of
 from simmodel.systems.cluster.core import ClusterCore
 from simmodel.systems.cluster.execution import JobExecution
-from simmodel.systems.cluster.intake import Intake
+from simmodel.systems.cluster.intake import ClusterDoor, adds_nothing, live_job
 from simmodel.systems.cluster.queueing import Queueing
 from simmodel.systems.dependencies import Dependencies
+from simmodel.systems.job_states import shares
 from simmodel.systems.kinds import Kind
 from simmodel.systems.submissions import Logs, read_submissions
-from simmodel.systems.system import Offers, System, Timing
-from simmodel.work.job import OVER, Job, LiveJob
-from simmodel.work.prepare import Estimates, Overrun, Prepared, Sharing
+from simmodel.systems.system import Offers, Timing
+from simmodel.work.job import ANY, OVER, Job, LiveJob
+from simmodel.work.prepare import Estimates, Overrun, Sharing
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
-    from simmodel.environment import Call
     from simmodel.records.streamed_recorder import Write
     from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
     from simmodel.scheduling.usage import Usage
     from simmodel.scheduling.waiting import MergedQueues, WaitingQueue
     from simmodel.snapshots.cluster import ClusterSnapshot
+    from simmodel.snapshots.jobs import WorkState
+    from simmodel.systems.arrivals import Door
     from simmodel.systems.cluster.calendar import Calendar
     from simmodel.systems.cluster.future.guest import Forecast
     from simmodel.systems.cluster.run_times import Predictions
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
-    from simmodel.work.prepare import JobsGiven
 
 __all__ = ["CLUSTER", "Cluster", "ClusterKind"]
 
@@ -55,7 +57,7 @@ _PREDICTIONS: Any = "simmodel.systems.cluster.run_times:Predictions"
 _MIRRORED: Any = "simmodel.systems.cluster.mirrored:MirroredExecution"
 
 
-class Cluster(System[LiveJob]):
+class Cluster(JobLife[LiveJob]):
     """Nodes under one batch scheduler that runs jobs.
 
     Parameters
@@ -91,10 +93,15 @@ class Cluster(System[LiveJob]):
 
     Attributes
     ----------
-    queueing, execution, calendar, dependencies, intake
-        its parts: queues and limits, executions, capacity changes, dependencies, submission
+    queueing, execution, calendar, dependencies
+        its parts: queues and limits, executions, capacity changes, dependencies
+    submitted, offset
+        number of submitted and arriving jobs, which is also the number of the next one; number of a job minus its row
+        in the record
     core
         the state shared by the parts
+    rules
+        the limits of its queues, by name
     storages, network
         the storages of the spec by name, and the network of its links, or ``None``
     predictions
@@ -145,11 +152,8 @@ class Cluster(System[LiveJob]):
         )
         if execution not in ("planned", "mirrored"):
             raise InputError(f"must be 'planned' or 'mirrored', got {execution!r}", place="execution")
-        if not isinstance(env, Environment):
-            raise InputError(f"env: must be a simmodel Environment, got {type(env).__module__}.{type(env).__name__}")
-        self.env = env
         self.spec = platform if isinstance(platform, ClusterSpec) else ClusterSpec.simple(platform)
-        self.name = name or self.spec.name
+        super().__init__(env, name or self.spec.name)
         self.options = options
         self.core = core = ClusterCore(env, self.spec, self.name, self.options)
         self.predictions: Predictions | None = None
@@ -161,15 +165,14 @@ class Cluster(System[LiveJob]):
         self.network = core.io.network
         self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)
         self.rank = rank
-        self.changed = []
-        self._active = 0
+        self.submitted = self.offset = 0
         self.queueing = Queueing(core)
-        self.dependencies = Dependencies(self)
-        parts = core, self.queueing, self.dependencies
-        mirrored = execution == "mirrored"
-        self.intake = Intake(*parts, self.cancel, self.over, self.count_coming, mirrored=mirrored)
-        kind: type[JobExecution] = load(_MIRRORED) if mirrored else JobExecution
-        self.execution = kind(*parts, self.over, self.changed)
+        self.rules: Mapping[str, Any] = self.queueing.rules
+        self.enqueue = self.queueing.enqueue  # type: ignore[method-assign]
+        self.tell = core.tell  # type: ignore[method-assign]
+        self.ids = core.known
+        kind: type[JobExecution] = load(_MIRRORED) if execution == "mirrored" else JobExecution
+        self.execution = kind(core, self.queueing, self.over, self.changed)
         self.start = self.execution.start  # type: ignore[method-assign] # the scheduler calls it once a job
         self.view = View(env, self.queueing.waiting, self.places, f"{self.name}.policy")
         self.view.choices = self.queueing.choices
@@ -195,7 +198,14 @@ class Cluster(System[LiveJob]):
         """The part that carries out its outages, failures and reservations."""
         from simmodel.systems.cluster.calendar import Calendar
 
-        return Calendar(self.core, self.execution, self.dependencies, self.cancel)
+        return Calendar(self.core, self.execution, self.cancel)
+
+    @property
+    def dependencies(self) -> Dependencies:
+        """The part that holds jobs back until others have started or ended."""
+        if self.core.dependencies is None:
+            self.core.dependencies = Dependencies(self, self.core.known)
+        return self.core.dependencies
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
@@ -206,16 +216,6 @@ class Cluster(System[LiveJob]):
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"
 
     # ------------------------------------------------------------------ submission
-
-    @property
-    def submitted(self) -> int:  # type: ignore[override]
-        """Number of submitted and arriving jobs."""
-        return self.intake.submitted
-
-    @property
-    def rules(self) -> Mapping[str, Any]:
-        """The limits of its queues, by name."""
-        return self.queueing.rules
 
     def submit(self, work: Job, *, since: float | None = None, number: int | None = None) -> LiveJob:
         """Submit a job now, ignoring its ``submit``; the returned job is an event that is triggered when it ends.
@@ -238,30 +238,71 @@ class Cluster(System[LiveJob]):
         InputError
             if its id is in use, it names an unknown queue or partition, or ``since`` is in the future
         """
-        return self.intake.submit(work, since, number)
+        now, mirrored = self.env._now, not self.execution.plans
+        if not isinstance(work, Job):
+            raise InputError(f"must be a Job, got {work!r}", place="work")
+        if since is not None and not since <= now:
+            raise InputError(f"must be an instant <= {now:g} s, got {since!r}", place="since")
+        if number is not None and self.core.recorder is not None:
+            raise InputError(f"must be None for a cluster that keeps a record, got {number!r}", place="number")
+        check_specs([(name_of(work, self.submitted + 1, self.ids), work)], self.ids, self.check_names)
+        job, reason = self.live(work)
+        if not mirrored or job.place.why_not(job) is not None:
+            self.able((job, reason))
+        if since is not None:
+            job.submit = since
+        self.receive(job, number)
+        self.take_in(job)
+        if mirrored and job.rules is None and job.request is None and adds_nothing(work):
+            job._job = None  # its copies in what-ifs cost as little as those of jobs of a log
+        return job
+
+    def receive(self, job: LiveJob, number: int | None = None) -> None:
+        """Assign a number, by default the next one, and a row in the record to a job that is about to be submitted."""
+        self.check_receives()
+        self.core.record_submissions()
+        job.seq = seq = self.submitted if number is None else number
+        job.index = seq - self.offset
+        if seq >= self.submitted:
+            self.submitted = seq + 1
+        self._active += 1
 
     def check_names(self, job: Job, label: object) -> None:
-        """Check that the queue and the partitions of a job exist here."""
-        self.intake.check_names(job, label)
+        """Check that the queue and the partitions of a job exist here, and that it names reservations alone."""
+        job = as_queue(job, self.rules, self.pools)
+        several = () if job.partitions == (ANY,) else job.partitions
+        named = [("partition", name, self.pools) for name in (job.partition, *several)]
+        for kind, name, names in (("queue", job.queue, self.rules), *named):
+            if name is not None and str(name) not in names:
+                raise InputError(f"job {label}: {unknown(kind, str(name), names).message}")
+        for name in job.partitions if len(job.partitions) > 1 else ():
+            if self.pools[str(name)].part_of is not None:
+                message = f"must name reservation {name} alone, got {job.partition_text}"
+                raise InputError(f"job {label}: partitions: {message}")
 
-    def live(self, spec: Job) -> tuple[LiveJob, str | None]:
-        """Return the live job as if submitted now, and why it can never run or ``None``; has no side effects."""
-        return self.intake.live(spec)
+    def live(self, spec: Job, number: int | None = None, row: int | None = None) -> tuple[LiveJob, str | None]:
+        """Return the live job, by default the next one, and why it can never run or ``None``; has no side effects."""
+        number = self.submitted if number is None else number
+        row = number - self.offset if row is None else row
+        return live_job(spec, number, row, self.core, self.rules, self.ids)
 
-    def replay(self, workload: JobsGiven, home: str | None = None) -> Prepared:
-        """Submit the jobs of a workload, each at its submit time; return them as prepared, with repairs and rejects.
-
-        A list of jobs, a data frame and a workflow are workloads too: see
-        :func:`~simmodel.work.prepare.as_workload`. Jobs that can never run are recorded as rejected and counted. A
-        job with a preceding job waits for the end of that job and then for its think time.
-        """
+    def door(self, home: str | None = None) -> Door:
+        """Return the door of its jobs, which have no home."""
         if home is not None:
             raise InputError(f"must be None for a cluster, whose jobs have no home, got {home!r}", place="home")
-        prepared = self.intake.replay(workload)
-        self._active += len(prepared.rows)
-        return prepared
+        return ClusterDoor(self)
+
+    def reject(self, job: LiveJob, reason: str) -> None:
+        """Record a job of a log that no place can ever run."""
+        super().reject(job, reason)
+        self.dependencies.rejected(job.id)
 
     reads_in_chunks = True
+
+    @property
+    def streams(self) -> bool:
+        """Whether the rows of its record are written as the run goes on."""
+        return isinstance(self.core.recorder, StreamedRecorder)
 
     def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
         """Submit the jobs of a workload as they are read; they must be sorted by submit time.
@@ -271,7 +312,8 @@ class Cluster(System[LiveJob]):
         InputError
             if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
         """
-        self.intake.replay_in_chunks(workload)
+        self.dependencies.forgets = self.streams and not self.submitted
+        super().replay_in_chunks(workload)
 
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
@@ -285,20 +327,32 @@ class Cluster(System[LiveJob]):
 
     # ------------------------------------------------------------------ the life of a job
 
+    def came(self, job: LiveJob) -> None:
+        """Notify observers of a job that is submitted now."""
+        self.ids[job.id] = job
+        for hook in self.core.on_submitted:
+            hook(job)
+
+    def family(self, job: LiveJob) -> Dependencies:
+        """Return the dependencies among its jobs."""
+        return self.dependencies
+
     def eligible(self, job: LiveJob) -> None:
         """Put a blocked job whose dependencies are met into the queue."""
         if job.state == "blocked":
             if self.env._now > job.submit:
                 job.remember().eligible = float(self.env._now)
-            self.core.tell("job_eligible", job)
+            self.tell("job_eligible", job)
             self.queueing.enqueue(job)
 
     def over(self, job: LiveJob) -> None:
-        """Finish a job that has ended: release its dependents and trigger its event."""
+        """Finish a job that has ended: release its dependents and trigger its event (hot path)."""
         self._active -= 1
         if job.watched:
-            self.dependencies.happened(job, "end")
-            self.intake.forget_cancellation(job)
+            if self.core.dependencies is not None:
+                self.core.dependencies.happened(job, "end")
+            if self._cancellations:
+                self.forget_cancellation(job)
         if job.event is not None:
             job.event.succeed(job)
         if self._idle is not None and not self._active and not self._idle.triggered:
@@ -306,7 +360,7 @@ class Cluster(System[LiveJob]):
 
     def forget_ended(self) -> None:
         """Forget the jobs that have ended, of a simulation that is over: no later job can depend on them."""
-        self.dependencies.known.clear()
+        self.core.known.clear()
 
     def rebind(self, work: LiveJob, place: Pool) -> None:
         """Move a waiting job to another partition."""
@@ -336,10 +390,6 @@ class Cluster(System[LiveJob]):
         self.core.usages.append(usage)
         self.view.usage = usage
 
-    def plan(self, at: float, call: Callable[[], object]) -> Call:
-        """Call at an instant (s), among the job ends of that instant."""
-        return self.env.call_at(at, call, self.core.end_priority)
-
     # ------------------------------------------------------------------ as a place
 
     def forecast(self, by: EstimateBasis = "requested") -> Forecast:
@@ -367,7 +417,7 @@ class Cluster(System[LiveJob]):
 
     def why_not(self, work: Job) -> str | None:
         """Return why no place of the cluster can ever run the job, or ``None``; has no side effects."""
-        return self.intake.live(work)[1]
+        return self.live(work)[1]
 
     @property
     def offers(self) -> Offers:
@@ -431,28 +481,43 @@ class Cluster(System[LiveJob]):
         InputError
             if the cluster keeps no record
         """
-        recorder = self.core.recorder
-        if recorder is None:
-            raise InputError(f"{self.name}: cannot return a result: built with record=False")
-        chunks = self.intake.chunks
-        if chunks is not None:
-            chunks.read_the_rest()
+        if self.chunks is not None:
+            self.chunks.read_the_rest()
         self.core.record_submissions()
-        scheduler = self.scheduler
-        from simmodel.results.result import Result
-
-        notes = (*scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
-        return recorder.record(
-            Result,
-            name=name or scheduler.policy_name,
-            report=sum(self.intake.reports, Report()) + Report(notes=notes),
-            decisions=scheduler.timing(),
-            policy=scheduler.policy,
-            reasons=scheduler.reasons,
-            started=recorder.since,
-        )
+        notes = (*self.scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
+        return self.result_of(self.core.recorder, name, self.report + Report(notes=notes))
 
     # ------------------------------------------------------------------ snapshots
+
+    def check_copy(self) -> None:
+        """Raise a :class:`SnapshotError` if a copy would lose work: jobs that are read, shared saves, claims."""
+        self.check_whole()
+        for job in self.execution.checkpoints.jobs():
+            raise shares(job)
+        self.core.check_copy()
+
+    def arrivals(self) -> tuple[list[WorkState], list[ToCome]]:
+        """Return the jobs to come, and the planned submissions, each with the position of its jobs, and cancellations.
+
+        Raises
+        ------
+        SnapshotError
+            if a job to come has a body
+        """
+        works: list[WorkState] = []
+        coming = self.cancellations()
+        for source in sorted((each for each in self.sources if each.pending), key=lambda source: source.order):
+            jobs = source.state()
+            at, rank, number = map(float, source.order)
+            coming.append(ToCome(at, rank, int(number), "arrivals", (len(works), len(jobs))))
+            works += jobs
+        return works, coming
+
+    def begin_with(self, snapshot: ClusterSnapshot) -> None:
+        """Count the jobs of a snapshot from which it continues."""
+        self._active = snapshot.unfinished
+        self.submitted = max(snapshot.submitted, max(snapshot.rows, default=-1) + 1)
+        self.offset = self.submitted - self._active
 
     def seen(self) -> ClusterSnapshot:
         """Return the state of the cluster as policies see it, without the jobs to come."""

@@ -12,7 +12,6 @@ from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.grid import DelaySpec, GridSpec
 from simmodel.scheduling.problem import Problem
 from simmodel.systems.broker.core import Part
-from simmodel.systems.broker.replay import ChunkedReplay
 from simmodel.systems.broker.system import Broker
 from simmodel.systems.cluster.system import Cluster
 from simmodel.systems.destination import BrokeredJob
@@ -29,16 +28,12 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.records.tables import Change
     from simmodel.resources.pools.allocation import Allocation
-    from simmodel.scheduling.problem import Problem
     from simmodel.scheduling.protocol import Decides, Estimate, Place, View
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.dependencies import Dependencies
-    from simmodel.systems.destination import BrokeredJob, Destination
-    from simmodel.systems.grid.data import DataManager
-    from simmodel.systems.grid.site import Site
+    from simmodel.systems.destination import Destination
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.system import EstimateBasis, Live, System
-    from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import LiveJob, Run
     from simmodel.work.prepare import JobsGiven, Overrun, Prepared
     from simmodel.work.taskset import TaskSet
@@ -113,7 +108,6 @@ class GridCore(Broker):
         self.stays = Stays(self, self.data)
         self.outages = Outages(self)
         self.reasons: dict[BrokeredJob, str] = {}  # why the cluster of a job stops or withdraws it
-        self.chunks: ChunkedReplay | None = None  # the workload that it reads
         self.changes: list[Change] = []  # of the cores in service at the sites
         self.elsewhere: tuple[Part, ...] = ()  # the parts of the record that other processes have
         self._waiters: dict[BrokeredJob, Any] = {}  # the events of jobs whose cluster has finished with them
@@ -177,8 +171,7 @@ class GridCore(Broker):
         """Submit a job whose id may occur again; raises as :meth:`submit`."""
         if home is None and isinstance(work, Job) and work.site is not None:
             home = work.site
-        if self.chunks is not None:
-            raise InputError(f"{self.name}: cannot take jobs one by one while it reads a workload in chunks")
+        self.check_receives()
         self.ledger.grow(self.submitted + 1 - self.ledger.rows)
         if self.stream is not None:
             self.stream.came()
@@ -225,19 +218,10 @@ class GridCore(Broker):
 
     reads_in_chunks = True
 
-    def replay_in_chunks(self, workload: ChunkedWorkload) -> None:
-        """Submit the jobs of a workload as they are read; they must be sorted by submit time.
-
-        Raises
-        ------
-        InputError
-            if the record is not streamed, jobs have been submitted, or a job comes too late or waits for another
-        """
-        if self.stream is None or self.submitted:
-            message = "must be in memory, unless it is the only one and the record is streamed to a file (stream=)"
-            raise InputError(f"{message}, got {workload!r}", place="workload")
-        self.chunks = ChunkedReplay(self, workload, self._one_over)
-        self.chunks.begin()
+    @property
+    def streams(self) -> bool:
+        """Whether the rows of its record are written as the run goes on."""
+        return self.stream is not None
 
     def before_block(self) -> None:
         """Write the rows of the jobs that have ended."""
@@ -402,7 +386,7 @@ class GridCore(Broker):
         for child, _ in job.family.waiting.get((job.id, "end"), ()) if self.planned else ():
             if (planned := self.planned.get(child)) is not None:
                 self._send_ahead(child, [file.name for file in job.outputs if file.name in child.inputs], planned)
-        self._over(job)
+        self.over(job)
         if self.queue.count:  # the site may take another one
             self.scheduler.wake()
 
@@ -418,7 +402,7 @@ class GridCore(Broker):
         if isinstance(job, BrokeredJob) and job.family.owner is self:
             self.stays.drop(job)
             if job.destination is None:
-                self._over(job)
+                self.over(job)
             elif job in self.reasons:
                 self.fail(job, self.reasons.pop(job))
             else:

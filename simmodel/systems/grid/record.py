@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.records.grid_watch import ENDED_AS
-from simmodel.records.job_record import runs_of
+from simmodel.records.job_record import OF_REQUESTS, runs_of
 from simmodel.records.tables import change_table, reason_table
 from simmodel.results.grid import GridResult
 from simmodel.systems.broker.ledger import CARRIED
@@ -96,7 +96,7 @@ def job_table(
     past = {at[row]: tries for row, tries in ledger.past.items() if row in at}
     if past:
         table |= _stops(past, start - eligible)
-    table |= {key: known[key] for key in (*CARRIED, "origin") if key in known}
+    table |= {key: known[key] for key in (*OF_REQUESTS, *CARRIED, "origin") if key in known}
     table |= {"attempts": column["attempts"], "site": names[column["site"] + 1].astype(str), "state": state}
     table |= {key: column[key] for key in ("assigned", "queued", "executing", "finished", "bytes_in", "bytes_out")}
     table["executing"] = np.where(np.isnan(column["executing"]), start, column["executing"])

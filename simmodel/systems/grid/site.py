@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simmodel.platform.grid import SiteSpec
     from simmodel.resources.alarm import Alarm
     from simmodel.resources.data.storage import Storage
-    from simmodel.resources.network.shared_channel import Access, ChannelState, SharedChannel
+    from simmodel.resources.network.shared_channel import Access, ChannelState
     from simmodel.systems.cluster.system import Cluster
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Run

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
-from simmodel.foundation.errors import InputError, SnapshotError
+from simmodel.foundation.errors import InputError
 from simmodel.platform.grid import GridSpec
 from simmodel.platform.options import GridOptions, Options
 from simmodel.records.streamed_recorder import EVERY, Extent
@@ -35,9 +35,7 @@ if TYPE_CHECKING:
     from simmodel.records.streamed_recorder import Write
     from simmodel.results.grid import GridResult
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.snapshots.grid import GridSnapshot
     from simmodel.snapshots.snapshot import Snapshot
-    from simmodel.systems.grid.core import GridCore
     from simmodel.systems.kinds import GivenPolicies
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import System
@@ -183,8 +181,7 @@ class Grid(GridCore):
         >>> grid.snapshot()
         <GridSnapshot of a at 5 s: 1 running, 2 waiting>
         """
-        if self.chunks is not None:
-            raise SnapshotError(f"{self.name} cannot be copied: it reads its workload in chunks")
+        self.check_whole()
         return capture_grid(self)
 
     @classmethod

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.resources.processors.processor import Processor
-    from simmodel.systems.machine.state import MachineState
 
 __all__ = ["bring_to_life", "estimate_set", "expected_speeds", "need_of", "speeds_of", "stream_of", "why_not"]
 

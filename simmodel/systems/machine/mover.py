@@ -18,9 +18,8 @@ from simmodel.resources.processors.services import Moved
 from simmodel.work.taskset import LiveData, LiveTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from simmodel.environment import Environment
 
 __all__ = ["DataMover", "Fetch", "Flight", "RoomMaker"]
 

@@ -25,18 +25,13 @@ from simmodel.work.taskset import LiveData, LiveTask, TaskSet
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Mapping
 
     from simmodel.environment import Environment
-    from simmodel.platform.machine import MachineSpec, ProcessorSpec
     from simmodel.platform.options import MachineOptions
-    from simmodel.resources.data.memory import MemoryPool
     from simmodel.resources.network.network import Network
-    from simmodel.resources.processors.processor import Processor
     from simmodel.resources.processors.services import ProcessorServices, Shares
     from simmodel.scheduling.ready_tasks import ReadyTasks
     from simmodel.systems.machine.mover import DataMover
-    from simmodel.work.taskset import LiveData, LiveTask
 
 __all__ = [
     "CoreUse",

@@ -187,3 +187,30 @@ def test_memory_does_not_grow_with_the_number_of_jobs(tmp_path: Path) -> None:
         tracemalloc.stop()
         assert result.metrics()["jobs"] == jobs
     assert peaks[2] < 1.3 * peaks[1], peaks
+
+
+@settings(max_examples=up_to(40), deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 9), st.integers(1, 4), st.integers(0, 2)), min_size=1),
+    POLICIES,
+    st.integers(1, 4),
+)
+def test_chunks_of_plain_jobs_and_of_requests_follow_each_other_within_an_instant(
+    jobs: list[tuple[int, int, int, int]], policy: str, rows: int
+) -> None:
+    gaps, runs, processors, priorities = (np.array(column) for column in zip(*jobs, strict=True))
+    log = Workload({"submit": np.cumsum(gaps), "run": runs, "processors": processors, "priority": priorities})
+    in_both_ways(4, log, policy, rows)
+
+
+@pytest.mark.parametrize("first", [[5, 10, 20], [0, 10, 20]])
+def test_two_logs_are_in_the_order_of_their_replays_within_an_instant(first: list[int]) -> None:
+    simulation = start(4, [Job(id=0, processors=4, run=100)], "fcfs")
+    logs = [first, [0, 10, 20]]
+    for number, submits in enumerate(logs, 1):
+        jobs = [Job(id=10 * number + i, submit=at, run=5, user=number) for i, at in enumerate(submits)]
+        simulation.system.replay(Workload.from_jobs(jobs))
+    simulation.run(until=30)
+    waiting = [(job.submit, job.user) for job in simulation.system.view.waiting]
+    assert waiting == sorted(waiting)
+    assert len(waiting) == 6

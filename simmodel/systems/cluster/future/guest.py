@@ -29,7 +29,7 @@ from simmodel.work.job import LiveJob, Run
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.protocol import Place
-    from simmodel.systems.cluster.snapshots import LiveCluster
+    from simmodel.systems.cluster.intake import LiveCluster
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.job import Job
 
@@ -175,8 +175,8 @@ class Forecast(Observer, Shown):
         env = Environment(snapshot.now, snapshot.seed)
         copy = cluster.from_snapshot(env, snapshot, cluster.scheduler.policy, record=False)
         guest = _guest(work, copy, copy.pools[place.name])
-        copy.intake.receive(guest)
-        copy.intake.take_in(guest)
+        copy.receive(guest)
+        copy.take_in(guest)
         while guest.started is None and env.peek() < INFINITY:
             env.step()
         if guest.started is None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import WorkState
-    from simmodel.systems.cluster.snapshots import LiveCluster
+    from simmodel.systems.cluster.intake import LiveCluster
     from simmodel.work.job import Run
 
 __all__ = ["Course", "Prediction", "follow", "memory_of", "simulate_from"]
