@@ -61,7 +61,7 @@ class Window(Keeping):
         self.order = order_named(order)
         self.size = size
         self.planning = planning
-        self._spares = Spares()
+        super().__init__()
         self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
