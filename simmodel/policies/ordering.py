@@ -324,13 +324,17 @@ def settled(
             number = firsts.pop(place)[-2]
             if place not in cursors:
                 cursors[place] = iter(waiting.at(place).by(order))
-            for following in cursors[place]:
-                if following not in passed:
-                    firsts[place] = _key(order, following, view, number)
-                    break
-            else:
+            following = _first_but(cursors[place], passed)
+            if following is None:
                 rooms.discard(place)
+            else:
+                firsts[place] = _key(order, following, view, number)
     return None, held
+
+
+def _first_but(cursor: Iterator[LiveJob], passed: set[LiveJob]) -> LiveJob | None:
+    """Return the next job that is not among some others."""
+    return next((job for job in cursor if job not in passed), None)
 
 
 First: TypeAlias = "Callable[[View, Pool, LiveJob | None], LiveJob | None]"

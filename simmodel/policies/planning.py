@@ -230,6 +230,8 @@ class ConservativeKeep(_Planner):
         waiting = view.waiting.at(place)
         promised = self._promises(place, waiting)
         gone = promised.drop_void()
+        if gone:
+            self._fast.forget(place)
         due = promised.due(view.env._now)
         version, settled = self._settled.get(place, (-1, False))
         same = not gone and version == place.version + place.consumables.version  # of other places, too
@@ -237,7 +239,7 @@ class ConservativeKeep(_Planner):
             return  # woken for a promise that moved since
         promised.moved = False
         if self.fast:
-            yield from self._fast.at(view, place, promised, due, gone=gone, settled=settled and same)
+            yield from self._fast.at(view, place, promised, due, settled=settled and same)
         else:
             queue = waiting.by(self.order)
             yield from conservative_keep(view, place, queue, Outlook(place, self._spares), promised)

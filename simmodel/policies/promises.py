@@ -72,6 +72,11 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
             heapify(heap)
         return True
 
+    @property
+    def inexact(self) -> bool:
+        """Whether some job is planned for an instant alone, at which more may start than its place has room for."""
+        return any(at + job.planned <= at for job, (at, _) in self.items())
+
     def end(self, job: LiveJob, at: float) -> None:
         """Note that a job starts now, or that it has no known start any more (infinity)."""
         before = self.pop(job, None)

@@ -122,13 +122,14 @@ class FastKeep:
         self._rule = rule
         self._kept: dict[Pool, KeptProfile] = {}
 
-    def forget(self) -> None:
-        """Keep no profile: the promises are others now."""
-        for kept in self._kept.values():
-            kept.keep(None)
+    def forget(self, place: Pool | None = None) -> None:
+        """Keep no profile, of one place or of all: the promises are others now."""
+        for each, kept in self._kept.items():
+            if place in (None, each):
+                kept.keep(None)
 
     def at(
-        self, view: View, place: Pool, promised: Promises, due: list[LiveJob], *, gone: bool, settled: bool
+        self, view: View, place: Pool, promised: Promises, due: list[LiveJob], *, settled: bool
     ) -> Iterator[Decision]:
         """Decide at a place.
 
@@ -136,22 +137,19 @@ class FastKeep:
         ----------
         view, place, promised, due
             the promises at the place, and the jobs that are promised a start by now
-        gone
-            whether jobs with promises have left the queue otherwise than by a start here
         settled
             whether no promise moved at the last decision, and only jobs have come since
         """
         kept = self._profile_of(place)
-        if kept is None:
-            only_new = settled and not due and not (self._order.changes or place.paced)
-            yield from self._by_rule(view, place, promised, None, only_new=only_new)
-            return
-        if gone:
-            kept.keep(None)
         now = view.env._now
+        late = place.running.first_end <= now  # what runs on shifts the ends from which promises were planned
+        settled = settled and not (due or late or self._order.changes or place.paced)
+        if kept is None:
+            yield from self._by_rule(view, place, promised, None, settled=settled)
+            return
         profile = kept.follow(now) if all(promised[job][0] == now for job in due) else None
         if profile is None:
-            yield from self._by_rule(view, place, promised, kept, only_new=settled and not due and not place.paced)
+            yield from self._by_rule(view, place, promised, kept, settled=settled)
         else:
             queue: Iterable[LiveJob] = view.waiting.at(place).by(self._order)
             if kept.settled:
@@ -175,11 +173,12 @@ class FastKeep:
         return kept
 
     def _by_rule(
-        self, view: View, place: Pool, promised: Promises, kept: KeptProfile | None, *, only_new: bool
+        self, view: View, place: Pool, promised: Promises, kept: KeptProfile | None, *, settled: bool
     ) -> Iterator[Decision]:
-        """Decide by the rule, about all jobs or about those alone that have no promise."""
+        """Decide by the rule, about all jobs or, if the promises are settled, about those alone that have none."""
         queue: Iterable[LiveJob] = view.waiting.at(place).by(self._order)
         plan = Outlook(place, self._spares)
+        only_new = settled and not promised.inexact
         if only_new:
             new = [job for job in queue if job not in promised]
             queue = (job for job in new if job.state == "waiting")  # one may be held by a limit since another started
