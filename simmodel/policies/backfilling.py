@@ -58,8 +58,8 @@ def behind(view: View, place: Pool, head: LiveJob, candidates: OrderLike, spares
         if job is not head and place.fits(job):
             allocation = plan.make_room(job, head)
             if allocation is not None:
-                plan.take(job, view.now, allocation)
                 yield Start(job, place, None, allocation)
+                plan.take(job, view.now, allocation)
 
 
 class Easy(Keeping):

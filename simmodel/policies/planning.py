@@ -37,11 +37,11 @@ def conservative(view: View, place: Pool, order: OrderLike, spares: Spares) -> I
         at, allocation = plan.earliest(job)
         if at == INFINITY:
             continue
-        plan.take(job, at, allocation)
         if at > view.now:
             yield Reserve(job, place, plan.instant(at))
         elif place.accepts(job, allocation):
             yield Start(job, place, None, allocation)
+        plan.take(job, at, allocation)
 
 
 def conservative_keep(
@@ -54,13 +54,13 @@ def conservative_keep(
         if at == INFINITY:
             promised.end(job, at)
             continue
-        plan.take(job, at, allocation)
         if at > view.now:
             if promised.promise(job, plan.instant(at), allocation):
                 yield Reserve(job, place, plan.instant(at))
         elif place.accepts(job, allocation):
             promised.end(job, at)
             yield Start(job, place, None, allocation)
+        plan.take(job, at, allocation)
 
 
 class _Planner(Keeping):

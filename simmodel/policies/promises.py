@@ -31,7 +31,7 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
     left
         jobs with promises that left the queue
     moved
-        whether a promise has moved, or a job has lost its promise, since this was last reset
+        whether a promise has moved, to other nodes too, or a job has lost its promise, since this was last reset
     """
 
     __slots__ = ("_count", "_due", "_order", "_place", "_void", "_waiting", "left", "moved")
@@ -61,9 +61,9 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
         """Promise a job a start (s); return whether that is another instant than before."""
         before = self.get(job)
         self[job] = at, allocation
+        self.moved = self.moved or (before is not None and before != (at, allocation))
         if before is not None and before[0] == at:
             return False
-        self.moved = self.moved or before is not None
         self._count += 1
         heap = self._due
         heappush(heap, (at, job.seq, self._count, job))

@@ -161,14 +161,14 @@ class Outlook:
         the free capacity, without the planned jobs
     """
 
-    __slots__ = ("_begun", "_place", "_spare", "_spares", "profile")
+    __slots__ = ("_beside", "_place", "_spare", "_spares", "profile")
 
     def __init__(self, place: Pool, spares: Spares) -> None:
         self._place = place
         self._spares = spares
         self.profile = place.profile()
         self._spare: Spare | None = None
-        self._begun: LiveJob | None = None  # the last job that could start now on what is kept
+        self._beside: LiveJob | None = None  # the last job that could start now on what is not kept
         if not place.running.endless:
             spares.pop(place.name, None)
 
@@ -179,8 +179,8 @@ class Outlook:
         """
         if promised is not None:
             self.profile.give_back(job, promised[0], job.planned, promised[1])
-        elif (spare := self._beside()) is not None:
-            found = self._now(spare, job)
+        elif self._spare is not None:
+            found = self._now(self._spare, job)
             return (INFINITY, None) if found is None else (self._place.env._now, found)
         at, allocation = self.profile.earliest(job, job.planned)
         if at < INFINITY:
@@ -191,15 +191,16 @@ class Outlook:
 
     def make_room(self, job: LiveJob, head: LiveJob) -> Any:
         """Return the allocation with which a job can start now without delaying another one, or ``None``."""
-        spare = self._beside()
-        if spare is None:
+        if self._spare is None:
             return self.profile.make_room(job, job.planned, head)
-        self._begun = job
-        return spare.room(job)
+        self._beside = job
+        return self._spare.room(job)
 
     def take(self, job: LiveJob, at: float, allocation: Any) -> None:
-        """Plan a job."""
+        """Plan a job, which may just have started."""
         self.profile.take(job, at, job.planned, allocation)
+        if self._spare is not None and self._beside is job and job.state != "waiting":
+            self._spare.take(job)
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start, which may be a step just after it."""
@@ -209,16 +210,9 @@ class Outlook:
         """Return the allocation with which a job could start now beside what is kept and planned, or ``None``."""
         if not (self._place.fits(job) and spare.allows(job)):
             return None
-        self._begun = job
+        self._beside = job
         found = self.profile.fits(job, job.planned, spare.table)
         return found if found is None or isinstance(found, Allocation) else spare.room(job)
-
-    def _beside(self) -> Spare | None:
-        """Return what others may use beside a job without a plan, if there is one."""
-        job, self._begun = self._begun, None
-        if job is not None and self._spare is not None and job.state != "waiting":
-            self._spare.take(job)
-        return self._spare
 
 
 class Keeping(Policy):

@@ -143,11 +143,14 @@ class FastEasy:
         # start_heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
             yield new_start((head, place, None, None, None))
-        if head is None or self._none_fits(view, place):
+        if head is not None and head in view.choices:
+            head = self.held.first(view, place, head)
+        if head is None:
             return
-        if head in view.choices and (head := self.held.first(view, place, head)) is None:
-            return
-        yield from self._fill(view, place, head)
+        if place.running.endless:  # one that has started now
+            yield from self.beside(view, place, head)
+        elif not self._none_fits(view, place):
+            yield from self._fill(view, place, head)
 
     def _fill(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         promises = self._promises

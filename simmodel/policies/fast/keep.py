@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from simmodel.policies.spare import Outlook, Spares
 from simmodel.resources.pools.counts import COUNTED, CountPool
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.protocol import Decision, Reserve, Start, View
 
 if TYPE_CHECKING:
@@ -143,7 +144,8 @@ class FastKeep:
         kept = self._profile_of(place)
         now = view.env._now
         late = place.running.first_end <= now  # what runs on shifts the ends from which promises were planned
-        settled = settled and not (due or late or self._order.changes or place.paced)
+        other = isinstance(place, NodePool) and place.spec.placed_by != "first-fit"  # its choices depend on later plans
+        settled = settled and not (due or late or other or self._order.changes or place.paced)
         if kept is None:
             yield from self._by_rule(view, place, promised, None, settled=settled)
             return

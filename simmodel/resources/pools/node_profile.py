@@ -135,12 +135,13 @@ class NodeProfile:
         at, span, allocation = self._taken[planned]
         need, other = self._need_of(job), self._need_of(planned)
         past = duration > self.instant(at) - self._now
-        if past and self._steps[self._index(at)].cores < need.processors:
-            return None  # too few cores beside the planned work, on any nodes
         asked = need, other
         by_nodes = self._plain and all(isinstance(each, Request) and each.by_nodes for each in asked)
-        if not by_nodes and (found := self.fits(job, duration)) is not None:
-            return found
+        if not by_nodes:
+            if past and self._steps[self._index(at)].cores < need.processors:
+                return None  # too few cores beside the planned work, on any nodes
+            if (found := self.fits(job, duration)) is not None:
+                return found
         self.give_back(planned, at, span)
         if by_nodes and past:
             found = self._least(0, self._now + duration).allocate(need, self._spared(need, other, at, span))
