@@ -125,6 +125,13 @@ class Spares(dict[str, "Spare | list[Any]"]):
             spare.narrow(there, before[2])
         return spare
 
+    def beside(self, place: Pool, job: LiveJob) -> Spare | None:
+        """Return what is left beside a job that comes first at a place if no known end frees it, else ``None``."""
+        if place.running.endless and place.profile().earliest(job, job.planned)[0] == INFINITY:
+            return self.at(place, job)
+        self.pop(place.name, None)
+        return None
+
     def drop(self, place: Pool, job: LiveJob) -> None:
         """Keep nothing for a job any more that has a known start now."""
         before = self.get(place.name)
