@@ -1,7 +1,7 @@
 """The multifactor order: age, size and fair share, as in the priority plug-in of Slurm.
 
-Source: Yoo, Jette, Grondona, "SLURM: Simple Linux utility for resource management", JSSPP 2003; its documentation of the
-plug-in priority/multifactor, without the fair tree and with one level of shares.
+Source: Slurm's documentation of its plug-in priority/multifactor: the formula without the fair tree, and with one level
+of shares; Yoo, Jette, Grondona, "SLURM: Simple Linux utility for resource management", JSSPP 2003.
 """
 
 from __future__ import annotations
@@ -119,7 +119,8 @@ class Multifactor(Policy):
         return self._scores if self.fast else None
 
     def _scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
-        return scores(now, columns, self.max_age, self.age, -self.fair_share * np.array(self.factors(columns.users, now)))
+        fair = -self.fair_share * np.array(self.factors(columns.users, now))
+        return scores(now, columns, self.max_age, self.age, fair)
 
     def part(self, job: LiveJob) -> float:
         """Return the part of the key of a job that stays the same while it waits, that of its size."""

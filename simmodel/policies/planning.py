@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.protocol import OrderLike
+    from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
 __all__ = ["Conservative", "ConservativeKeep", "conservative", "conservative_keep"]

@@ -52,7 +52,7 @@ def best_of_all(place: Pool, line: list[LiveJob], *, in_turn: bool) -> list[Plan
 
 
 def planned(place: Pool, line: Iterable[LiveJob], *, in_turn: bool) -> tuple[float, list[Plan]]:
-    """Return the makespan of jobs planned one by one into the earliest hole, in turn or not, and those that start now."""
+    """Return the makespan of jobs planned one by one into the earliest hole, and those that start now."""
     profile, now = place.profile(), place.env.now
     last = makespan = -INFINITY
     starting: list[Plan] = []

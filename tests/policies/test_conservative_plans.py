@@ -127,7 +127,9 @@ def test_a_profile_that_is_kept_leads_to_the_same_promises_and_starts(seeds, mon
     for seed in seeds:
         monkeypatch.setattr(profile, "_MOST", 4 if seed % 2 else 256)
         spec, jobs, options, order, preempts, _ = drawn(seed)
-        if options["estimates"] == "cqsim":  # a promise that cannot be kept moves at the next end, or by the rule at once
+        if (
+            options["estimates"] == "cqsim"
+        ):  # a promise that cannot be kept moves at the next end, or by the rule at once
             continue
         policies = [ConservativeKeep(order, fast=fast) for fast in (True, False)]
         found = [heard(spec, jobs, options, Preemptive(each) if preempts else each) for each in policies]

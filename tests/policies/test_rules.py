@@ -16,6 +16,7 @@ from simmodel.policies import Conservative, Easy
 from simmodel.policies.multifactor import Multifactor
 from simmodel.policies.planning import ConservativeKeep
 from simmodel.policies.window import Window
+from simmodel.scheduling.registry import policy as policy_named
 from tests.helpers.broker_cases import MODES
 from tests.helpers.drawn_queues import drawn_queues
 from tests.helpers.examples import seeds, up_to
@@ -104,7 +105,9 @@ def drawn(seed: int, place: str) -> tuple[ClusterSpec, list[Job], dict[str, Any]
         first = parts[0]
         what = {"processors": 1} if first.processors else {"nodes": [0]}
         kind = rng.choice(["failure", "maintenance", "drain"])
-        outages = [OutageSpec(at=rng.randint(1, 60), until=rng.randint(61, 120), partition=first.name, kind=kind, **what)]
+        outages = [
+            OutageSpec(at=rng.randint(1, 60), until=rng.randint(61, 120), partition=first.name, kind=kind, **what)
+        ]
     spec = ClusterSpec(
         partitions=parts,
         outages=outages,
@@ -130,8 +133,30 @@ def schedule(spec: ClusterSpec, jobs: list[Job], policy: Any, options: dict[str,
     return heard
 
 
-def check(policy: str, place: str, seed: int) -> int:
+def check(policy: str, place: str, seed: int) -> None:
     spec, jobs, options = drawn(seed, place)
     fast, rule = (schedule(spec, jobs, POLICIES[policy](Random(seed), each), options) for each in (True, False))
-    assert fast == rule
-    return sum(each[0] == "starts" for each in fast)
+    assert fast == rule, seed
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("policy", POLICIES)
+@settings(max_examples=up_to(100, 10))
+@given(seed=st.integers(0, 2**32))
+def test_the_rule_and_its_fast_path_start_the_same_jobs(policy: str, place: str, seed: int) -> None:
+    check(policy, place, seed)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("hundred", seeds(0, 30))
+def test_three_thousand_logs_start_alike(policy: str, place: str, hundred: int) -> None:
+    for seed in range(100 * hundred, 100 * (hundred + 1)):
+        check(policy, place, seed)
+
+
+def test_a_policy_named_without_its_fast_path_decides_by_the_rule() -> None:
+    for name in ("easy", "sjf+easy", "conservative", "conservative-keep", "window", "multifactor"):
+        order, _, kind = name.rpartition("+")
+        found = policy_named(f"{order + '+' if order else ''}{kind}(fast=false)")
+        assert found.parameters()["fast"] is False, name

@@ -365,7 +365,7 @@ class CountPlan:
         profile: CountProfile,
         now: float,
     ) -> bool:
-        """Whether a job behind a mark can start earlier, of the widths ``wide``; then it and later plans are dropped."""
+        """Whether a job of some widths behind a mark can start earlier: then it and all later plans are dropped."""
         freed, taken = self._freed, 0
         closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
         for each, (i, width, requested, at) in enumerate(planned):

@@ -77,12 +77,16 @@ class FastEasy:
         if last is not None and last[0] == place.version and place.simple:  # parts of nodes may be asked for since
             return self._with_new(view, place, last)
         seen = self._last.get(place)
-        if seen is not None and seen[0] == place.version and not self._promises:
-            if waiting.by(self._order).head() is seen[1] and seen[2](waiting.new):
-                return ()
+        if seen is not None and seen[0] == place.version and self._stands(view, seen):
+            return ()
         if waiting.count == 1 and place.fits(job := waiting.head()):
             return (new_start((job, place, None, None, None)),)
         return self._at(view, place)
+
+    def _stands(self, view: View, last: tuple[int, LiveJob, Callable[[Iterable[LiveJob]], bool]]) -> bool:
+        """Whether no job can start, because the only changes since are new jobs that do not fit."""
+        _, head, bars = last
+        return not self._promises and view.waiting.by(self._order).head() is head and bars(view.waiting.new)
 
     def _at_several(self, view: View) -> Iterable[Decision]:
         """Decide at several places, where jobs may wait for more than one."""
@@ -224,7 +228,7 @@ class FastEasy:
                 at = decision.at
                 if not self._promises:
                     continue
-            else:
+            elif type(decision) is Start:
                 lasts = lasts and decision.work.expected == decision.work.planned
             yield decision
             if self._none_fits(view, place):

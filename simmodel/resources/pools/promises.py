@@ -5,7 +5,7 @@ Where one does, it is :meth:`RunningIndex.when_free <simmodel.resources.pools.ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
