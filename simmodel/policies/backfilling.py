@@ -8,6 +8,7 @@ TPDS 18(6), 2007; conservative: see planning.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
@@ -98,7 +99,7 @@ class Easy(Keeping):
         promises: bool = False,
         fast: bool = True,
     ) -> None:
-        super().__init__()
+        self._spares = Spares()
         self.order = order_named(order)
         self.candidates = self.order if candidates is None else order_named(candidates)
         self.promises = promises
@@ -108,7 +109,6 @@ class Easy(Keeping):
             self.name += "-sjbf" if self.candidates is SJF else f"-{self.candidates.name}"
         # Decide after each submission, even of a job that does not fit now: see Cluster(decide_on="event").
         self.tries_every_submission = self.candidates is not self.order
-        self._held = HeldPlaces(self.order)
         self._fast = FastEasy(self.order, self.candidates, promises, self._spares, self._behind)
 
     def forget(self) -> None:
@@ -120,11 +120,12 @@ class Easy(Keeping):
         """Start heads, make a promise, and backfill, at each place."""
         if self.fast:
             return self._fast.decide(view)
-        firsts = self._held.start_firsts(view) if view.choices else ()
-        return chain(firsts, at_each_place(view, self._at))
+        held = HeldPlaces(self.order)
+        firsts = held.start_firsts(view) if view.choices else ()
+        return chain(firsts, at_each_place(view, partial(self._at, held)))
 
-    def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        decisions = easy(view, place, self.order, self.candidates, self._spares, self._held.first)
+    def _at(self, held: HeldPlaces, view: View, place: Pool) -> Iterator[Decision]:
+        decisions = easy(view, place, self.order, self.candidates, self._spares, held.first)
         return recorded(decisions, promises=self.promises)
 
     def _behind(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:

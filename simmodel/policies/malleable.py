@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.fast.easy import new_start
 from simmodel.policies.ordering import FCFS, at_each_place
-from simmodel.policies.spare import Keeping
+from simmodel.policies.spare import Keeping, Spares
 from simmodel.resources.pools.elastic import can_resize, fits_at
 from simmodel.scheduling.protocol import Decision, Resize, Start, View
 
@@ -90,7 +90,7 @@ class Malleable(Keeping):
 
     def __init__(self, order: GivenOrder = FCFS) -> None:
         self.order = Easy(order).order
-        super().__init__()
+        self._spares = Spares()
         self._blocked: tuple[int, LiveJob, int, float, int] | None = None  # version of the place, head, its Room
 
     def forget(self) -> None:

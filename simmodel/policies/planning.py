@@ -71,7 +71,7 @@ class _Planner(Keeping):
     kind = ""
 
     def __init__(self, order: GivenOrder = FCFS, *, promises: bool = False, fast: bool = True) -> None:
-        super().__init__()
+        self._spares = Spares()
         self.order = order_named(order)
         self.promises = promises
         self.fast = fast

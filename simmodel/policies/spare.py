@@ -225,8 +225,7 @@ class Outlook:
 class Keeping(Policy):
     """The base class of policies that keep what falls free for a job that no known end frees."""
 
-    def __init__(self) -> None:
-        self._spares = Spares()
+    _spares: Spares
 
     def forget(self) -> None:
         """Discard what is kept: another policy has decided since."""

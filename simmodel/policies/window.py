@@ -105,7 +105,7 @@ class Window(Keeping):
         planning: Literal["list", "hole"] = "list",
         fast: bool = True,
     ) -> None:
-        super().__init__()
+        self._spares = Spares()
         if not 1 <= size <= 8:
             raise InputError(f"size: must be from 1 to 8, got {size!r}")
         self.order = order_named(order)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -54,12 +54,16 @@ class FastEasy:
         self._promises = promises
         self._spares = spares
         self._rule = rule
-        self.held = HeldPlaces(order, self._roomy)
         # By counted place: version, head, promised time, extra, and whether the last two hold for a job that starts.
         self._blocked: dict[Pool, tuple[int, LiveJob, float, int, bool]] = {}
         # By other place: version, head, and whether none of some jobs that have come since can start.
         self._last: dict[Pool, tuple[int, LiveJob, Callable[[Iterable[LiveJob]], bool]]] = {}
         self._promised: dict[Pool, Promise] = {}  # the last promise of a pool that makes its own
+
+    @cached_property
+    def held(self) -> HeldPlaces:
+        """The jobs for which places are held, where jobs may wait for several."""
+        return HeldPlaces(self._order, self._roomy)
 
     def forget(self) -> None:
         """Discard the state of the last decision: another policy has decided since."""
@@ -127,9 +131,9 @@ class FastEasy:
         """Start other jobs beside a given one, which does not fit now, without delaying its earliest start."""
         if place.running.endless or self._spares:
             return recorded(self._rule(view, place, head), promises=self._promises)
-        if self._none_fits(view, place):
-            return iter(())
-        return self._fill(view, place, head) if place.simple else self._promise(view, place, head)
+        if not place.simple:
+            return self._promise(view, place, head)
+        return iter(()) if self._none_fits(view, place) else self._fill(view, place, head)
 
     def _none_fits(self, view: View, place: Pool) -> bool:
         """Whether no decision is to be made, since less is free than any job takes."""
@@ -140,20 +144,20 @@ class FastEasy:
     def _counted(self, view: View, place: Pool) -> Iterator[Decision]:
         """Decide with two numbers, the promised instant and ``extra``: nearly all decisions are these."""
         waiting = view.waiting.at(place)
-        order = self._order
-        if order.changes and self._none_fits(view, place):
+        order, promises = self._order, self._promises
+        if order.changes and not promises and place.free < waiting.lanes(self._candidates).narrowest:
             return  # without a look at the scores of all jobs
         queue = waiting.by(order)
         # start_heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
             yield new_start((head, place, None, None, None))
-        if head is not None and head in view.choices:
-            head = self.held.first(view, place, head)
-        if head is None:
+        if head is None or (place.free <= 0 and not (promises or place.running.endless)):
+            return
+        if head in view.choices and (head := self.held.first(view, place, head)) is None:
             return
         if place.running.endless:  # one that has started now
             yield from self.beside(view, place, head)
-        elif not self._none_fits(view, place):
+        elif promises or place.free >= waiting.lanes(self._candidates).narrowest:
             yield from self._fill(view, place, head)
 
     def _fill(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
@@ -223,7 +227,7 @@ class FastEasy:
     def _by_rule(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         """Decide by the rule, as long as a job could start."""
         at, lasts = INFINITY, not (place.consumables.capacity or place.paced)
-        for decision in self._rule(view, place, head):
+        for decision in () if self._none_fits(view, place) else self._rule(view, place, head):
             if type(decision) is Reserve:
                 at = decision.at
                 if not self._promises:
