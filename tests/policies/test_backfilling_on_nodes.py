@@ -9,6 +9,7 @@ from simmodel import simulate
 from simmodel.environment import Environment
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import start_heads
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
@@ -111,11 +112,11 @@ def test_starts_and_nodes_at_different_speeds_as_brute_force_says(policy, cases)
 class Pinned(Easy):
     """EASY whose head gets certain nodes at its promised instant, which no job past that instant may use."""
 
-    def _at(self, view, place):
-        waiting = view.waiting.at(place)
-        queue = waiting.by(self.order)
-        head = yield from self._heads(view, place, queue)
-        if head is None:
+    def decide(self, view):
+        place = view.places[0]
+        queue = view.waiting.by(self.order)
+        yield from start_heads(self.order, view, place)
+        if (head := queue.head()) is None:
             return
         profile = place.profile()
         at, allocation = profile.earliest(head, head.requested)

@@ -23,6 +23,8 @@ from tests.helpers.statements import by_folder, recorded
 ROOM, FEW = 0.02, 20
 """How far a size may move from where it was set: this share, or so many statements if these are more."""
 
+MOST_BRANCHES = {"simmodel.policies": 20, "simmodel_site.policy": 20}
+"""The most branches of a function, by package."""
 LIMITS = {
     "private names of others": 35,
     "secrets of a live job": 136,
@@ -195,6 +197,12 @@ def test_no_wall_rises(found: dict[str, int], name: str) -> None:
 def test_limits_fall_with_their_walls(found: dict[str, int]) -> None:
     lower = {name: found[name] for name, limit in LIMITS.items() if limit - found[name] > max(1, 0.01 * limit)}
     assert lower == {}, "lower LIMITS to these"
+
+
+@pytest.mark.parametrize("package", MOST_BRANCHES)
+def test_no_function_weaves_many_ideas(package: str) -> None:
+    wide = [each for each in by_function(package) if each[0] > MOST_BRANCHES[package]]
+    assert wide == [], "take it apart: what must happen, and what may be left out, are two things"
 
 
 def test_sizes_move_only_with_capabilities() -> None:
