@@ -198,6 +198,11 @@ class Pending:
         return self.held or self.begin > self.board.now
 
     @property
+    def resumes(self) -> bool:
+        """Whether it is suspended and goes on where it was."""
+        return self.job.history is not None and self.job.history.resumes
+
+    @property
     def missed(self) -> str | None:
         """Why it is cancelled: it could not end by its deadline any more, or its reservation is over."""
         deadline, own = self.wishes.deadline, self.reservation
