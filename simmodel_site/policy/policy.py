@@ -91,6 +91,7 @@ class Slurm(Policy):
     reads_options = True
     tries_every_submission = True
     plain = True
+    _idle = True  # whether nothing has waited since the last decision
 
     # ------------------------------------------------------------------ the rule
 
@@ -265,7 +266,6 @@ class Slurm(Policy):
         )
         self._events: Events | None = None
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
-        self._idle: bool = True  # whether nothing has waited since the last decision
         self._scans: MainClock | None = None  # of limits, if the policy enforces them
         self._broken: list[Turn | None] = []  # the run whose job was withdrawn at its turn, which begins again
         self._long = 0  # how many cycles of the backfill loop have taken longer than slurmctld lets them
