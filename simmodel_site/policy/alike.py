@@ -290,7 +290,7 @@ class AlikeCycle:
     def _plan(self, kind: Kind) -> tuple[Found | None, bool]:
         """Return when and where a job would start beside all planned ones, and whether a test was needed to know."""
         wanted, limit, nodes = kind
-        now, board, table, step = self._now, self._board, self._table, self._step
+        now, board, table = self._now, self._board, self._table
         begins, slots, gains, ends, up = table.begins, table.free, table.gains, board.ends, board.up
         idle, idles, number = board.free_alike, board.idle, len(table.begins)
         tried: list[tuple[int, int]] = []
@@ -301,11 +301,8 @@ class AlikeCycle:
                 stop = bisect_right(begins, at + limit, first)
             else:
                 first, stop, self.valid = number, number, -inf
-            if at == now:  # until when the same slots are seen
-                until = self.valid
-                if stop < number and begins[stop] - limit < until:
-                    until = begins[stop] - limit
-                self.valid = min(until, begins[first + 1] if first + 1 < number else table.end)
+            if at == now:
+                self._see_slots(first, stop, limit)
             tried.append((first, stop))
             gain = bisect_left(gains, first)
             later = begins[gains[gain] + 1] if gain < len(gains) and gains[gain] <= stop else 0
@@ -328,28 +325,40 @@ class AlikeCycle:
                 able |= freed[released] & free
             if at > start:
                 start, self.moved = at, True
-            if later and start > now and start > later:
+            if later and start > later:
                 at = later
                 continue
-            end = (start + limit) // step * step
-            rest = able if start > now else 0
-            if rest and stop < number and begins[stop] < end:
-                rest = reduce(and_, slots[stop : bisect_left(begins, end, stop)], able)
-                if rest.bit_count() < wanted:
-                    at = start
-                    continue
-            chosen = choose_alike(able, wanted)
-            if start <= now:
-                if not chosen & board.completing:
-                    return Found(start, free, False), True
-                start = now + 1
-                rest = reduce(and_, slots[stop : bisect_left(begins, (start + limit) // step * step, stop)], able)
-            if start > self._horizon:
-                self.valid = min(self.valid, start - self._settings.bf_window * 60)
-                return Found(start, chosen, False), True
-            if chosen & rest == chosen:
-                return Found(start, chosen, True), True
-            at = start
+            found = self._found(kind, start, free, able, stop)
+            if found is not None:
+                return found, True
+            at = max(start, now + 1)
+
+    def _see_slots(self, first: int, stop: int, limit: int) -> None:
+        """Note until when a job that starts now, and has slots from the first up to another, has the same ones."""
+        begins, until = self._table.begins, self.valid
+        if stop < len(begins) and begins[stop] - limit < until:
+            until = begins[stop] - limit
+        self.valid = min(until, begins[first + 1] if first + 1 < len(begins) else self._table.end)
+
+    def _found(self, kind: Kind, start: int, free: int, able: int, stop: int) -> Found | None:
+        """Return the plan of a job that can start on able nodes; ``None``: planned jobs have them from a slot on."""
+        wanted, limit, _ = kind
+        begins, slots, step, rest = self._table.begins, self._table.free, self._step, able
+        end = (start + limit) // step * step
+        if start > self._now and stop < len(begins) and begins[stop] < end:
+            rest = reduce(and_, slots[stop : bisect_left(begins, end, stop)], able)
+            if rest.bit_count() < wanted:
+                return None
+        chosen = choose_alike(able, wanted)
+        if start <= self._now:
+            if not chosen & self._board.completing:
+                return Found(start, free, False)
+            start = self._now + 1
+            rest = reduce(and_, slots[stop : bisect_left(begins, (start + limit) // step * step, stop)], able)
+        if start > self._horizon:
+            self.valid = min(self.valid, start - self._settings.bf_window * 60)
+            return Found(start, chosen, False)
+        return Found(start, chosen, True) if chosen & rest == chosen else None
 
     def _some_free(self, tried: list[tuple[int, int]], least: int) -> bool:
         """Whether so many nodes are free in some of the spans of slots: slots from the first to the second."""

@@ -6,7 +6,7 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel_site.policy.board import Array, Board, Hetero, Pending
@@ -236,6 +236,7 @@ class BackfillCycle:
         self._preemption = preemption
         self._settings = settings
         self._now = int(now)
+        self._horizon = self._now + settings.bf_window * 60
         self._tables: dict[Board, _Table] = {}
         self._records = 1
         self._tallies = Tallies(settings)
@@ -291,33 +292,14 @@ class BackfillCycle:
             self.tested += tries
             if plan is None:
                 self._no_more_of(job)
-                continue
-            if job.hetero is not None:
+            elif job.hetero is not None:
                 if plan.start <= self._now:
                     plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
                 self._components.setdefault(job.hetero, []).append(plan)
                 if not self._reserve(plan):
                     return
-                continue
-            if plan.start <= self._now:
-                allocation = job.board.seen_by(job, self._now)[0].select(job, plan.nodes)
-                if allocation is None and self._preemption is not None:
-                    board, nodes = job.board, plan.nodes & ~job.board.completing
-                    kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
-                    victims = self._preemption.victims(board, job, nodes)
-                    if victims is not None:
-                        yield job, victims
-                        allocation = board.select(job, nodes) if victims.suspended else None
-                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
-                            return
-                if allocation is None:
-                    self._no_more_of(job)
-                    continue
-                yield job, allocation
-                self._looked = 0
-                self._able.clear()
-                self.started += 1
-                if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
+            elif plan.start <= self._now:
+                if not (yield from self._start(plan)):
                     return
             elif not self._reserve(plan):
                 return
@@ -325,6 +307,28 @@ class BackfillCycle:
                 self._tasks[job.array] += 1
                 if self._tasks[job.array] >= settings.bf_max_job_array_resv:
                     self._no_more_of(job)
+
+    def _start(self, plan: Planned) -> Generator[tuple[Pending, Allocation | Victims], None, bool]:
+        """Yield the start of a job now, or the jobs that make way for it; return whether the cycle goes on."""
+        job, board = plan.job, plan.job.board
+        allocation = board.seen_by(job, self._now)[0].select(job, plan.nodes)
+        if allocation is None and self._preemption is not None:
+            nodes = plan.nodes & ~board.completing
+            kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+            victims = self._preemption.victims(board, job, nodes)
+            if victims is not None:
+                yield job, victims
+                allocation = board.select(job, nodes) if victims.suspended else None
+                if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                    return False
+        if allocation is None:
+            self._no_more_of(job)
+            return True
+        yield job, allocation
+        self._looked = 0
+        self._able.clear()
+        self.started += 1
+        return self.started != self._settings.bf_max_job_start
 
     def _lasts(self) -> bool:
         """Whether the cycle has lasted for its longest time."""
@@ -351,7 +355,7 @@ class BackfillCycle:
         table = self._tables.get(board)
         if table is None:
             step = self._settings.bf_resolution
-            end = int(self._now + self._settings.bf_window * 60)
+            end = int(self._horizon)
             table = _Table(self._now // step * step, end // step * step, board.up, step)
             self._tables[board] = table
             for begin, until, nodes in board.closures:
@@ -362,68 +366,82 @@ class BackfillCycle:
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return when and where a job would start beside all planned ones, and whether a test was needed to know.
 
+        It is tested on the nodes that no planned job has from an instant to the end of its limit, first from now on,
+        then from each instant on at which more of these are free: until it can start before the next such instant, on
+        nodes that no planned job has from then on. A test is left out if it cannot start before the next such instant
+        by the number of nodes alone, or on the nodes that are free by then.
+
         The nodes are those to choose from if it can start now, else those chosen.
         """
-        now, board, step = self._now, job.board, self._settings.bf_resolution
-        horizon = now + self._settings.bf_window * 60
-        table = self._table(board)
-        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
-        least = job.shape.nodes
-        later, tested = now, False
-        base = seen = board
-        if job.hetero is not None:  # not before the components in front of it
-            later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
-        wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
-        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches and board.kept is None
-        if board.kept is not None:
-            later = max(later, int(board.kept.opens(job)))
+        now, board, limit, preemption = self._now, job.board, job.limit, self._preemption
+        reserving, later = self._keeps(job), self._opens(job)
+        tested, base, least = False, board, job.shape.nodes
+        wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
-        window = Window(table.slots, job.site.nodes & board.up & job.where.may)
+        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
-            free, later = window.move(at, at + job.limit)
+            free, later = window.move(at, at + limit)
             if board.kept is not None:
                 base, barred, again = board.seen_by(job, at)
-                seen, free = base, free & ~barred
+                free &= ~barred
                 later = min(filter(None, (later, int(again))), default=0)
+            bound = later if reserving else 0
             plan = None
             if free.bit_count() >= least:
                 tested = True
-                if self._preemption is not None:
-                    seen = self._preemption.seen_by(base, job, free)
-                elif not (later and reserving):
-                    pass
-                elif by_count:  # most jobs end here, most often
-                    able = known.get(later)
+                if bound and wanted:  # most jobs end here, most often
+                    able = known.get(bound)
                     if able is None:
-                        able = known[later] = board.able_by(job.shape, later)
+                        able = known[bound] = board.able_by(job.shape, bound)
                     if (able & free).bit_count() < wanted:
                         continue
-                elif base.later_than(later, job, free):
+                elif bound and preemption is None and base.later_than(bound, job, free):
                     continue
-                plan = seen.will_run(job, free, later if reserving else 0)
+                seen = base if preemption is None else preemption.seen_by(base, job, free)
+                plan = seen.will_run(job, free, bound)
             if plan is None:
-                if later and reserving:
+                if bound:
                     continue
                 return None, tested
             start = max(plan.start, at)
-            self.moved = self.moved or at > plan.start
-            if start > now and later and reserving and start > later:
+            self.moved |= at > plan.start
+            if bound and start > bound:
                 continue
             chosen = seen.chosen(job, free, plan.released)
-            if start <= now:
-                if not chosen & board.completing:
-                    return Planned(job, start, free, False), tested
-                start = now + 1
+            if start <= now and not chosen & board.completing:
+                return Planned(job, start, free, False), tested
             if not reserving:
                 return None, tested
-            begin, end = start // step * step, (start + job.limit) // step * step
-            if board.kept is not None and start > at and chosen & board.seen_by(job, start)[1]:
-                later = start
-                continue
-            if start > horizon or not table.overlaps(begin, end, chosen):
-                return Planned(job, start, chosen, start <= horizon), tested
-            later = start
+            later = max(start, now + 1)
+            if not self._taken(job, at, later, chosen):
+                return Planned(job, later, chosen, later <= self._horizon), tested
+
+    def _opens(self, job: Pending) -> int:
+        """Return the first instant (s) for which a job is tested: not before the components in front of it."""
+        first = self._now if job.board.kept is None else max(self._now, int(job.board.kept.opens(job)))
+        if job.hetero is not None:
+            first = max([first, *(plan.start for plan in self._components.get(job.hetero, ()))])
+        return first
+
+    def _keeps(self, job: Pending) -> bool:
+        """Whether nodes are reserved for a job."""
+        return reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
+
+    def _wanted(self, job: Pending) -> int:
+        """Return without how many nodes that meet its shape a job cannot start; 0: their number does not tell it."""
+        board = job.board
+        if job.where is not ANYWHERE or job.wishes.switches or board.kept is not None or self._preemption is not None:
+            return 0
+        return job.request.processors if board.alike(job.shape) else job.request.nodes or 0
+
+    def _taken(self, job: Pending, at: int, start: int, nodes: int) -> bool:
+        """Whether nodes that are free from an instant (s) on are not so if a job starts on them at a later one."""
+        board, step = job.board, self._settings.bf_resolution
+        if board.kept is not None and start > at and nodes & board.seen_by(job, start)[1]:
+            return True
+        begin, end = start // step * step, (start + job.limit) // step * step
+        return start <= self._horizon and self._table(board).overlaps(begin, end, nodes)
 
     def _reserve(self, plan: Planned) -> bool:
         """Keep the nodes of a planned job, unless it starts beyond the window; ``False``: the table is full."""

@@ -198,6 +198,11 @@ class Pending:
         return self.held or self.begin > self.board.now
 
     @property
+    def resumes(self) -> bool:
+        """Whether it is suspended and goes on where it was."""
+        return self.job.history is not None and self.job.history.resumes
+
+    @property
     def missed(self) -> str | None:
         """Why it is cancelled: it could not end by its deadline any more, or its reservation is over."""
         deadline, own = self.wishes.deadline, self.reservation
@@ -228,6 +233,19 @@ class Pending:
     def key(self) -> tuple[bool, float, float, float, int]:
         """Return the sort key of both loops: jobs of reservations first, tier, priority, submission."""
         return (self.reservation is None, -self.site.spec.tier, -self.priority, self.submitted, self.number)
+
+
+def _memory_of(request: Request, wishes: Wishes, spec: SlurmPartition, settings: SlurmConf) -> tuple[Wishes, bool]:
+    """Return what a job asks for with its memory, as slurm.conf has it, and whether that is the whole of its nodes."""
+    whole = wishes.whole_memory
+    if not settings.memory:
+        return attrs.evolve(wishes, memory_per_gpu=None, memory_per_cpu=None, memory_per_node=0.0), False
+    of_parts = wishes.memory_per_cpu is not None or wishes.memory_per_gpu is not None
+    if request.memory_per_node or wishes.memory_per_node or whole or of_parts:
+        return wishes, whole
+    usual = spec if spec.def_mem_per_cpu or spec.def_mem_per_node else settings
+    per_cpu, per_node = usual.def_mem_per_cpu, usual.def_mem_per_node
+    return attrs.evolve(wishes, memory_per_cpu=per_cpu, memory_per_node=per_node), not (per_cpu or per_node)
 
 
 def _more_cores(request: Request, wishes: Wishes, limit: float) -> tuple[Request, Wishes, int]:
@@ -547,15 +565,8 @@ class Board:
         return found
 
     def _new_shape(self, request: Request, wishes: Wishes, spec: SlurmPartition) -> Shape:
-        settings, whole = self.settings, wishes.whole_memory
-        if not settings.memory:
-            wishes, whole = attrs.evolve(wishes, memory_per_gpu=None, memory_per_cpu=None, memory_per_node=0.0), False
-        elif not (request.memory_per_node or wishes.memory_per_node or whole) and (
-            wishes.memory_per_cpu is None and wishes.memory_per_gpu is None
-        ):
-            usual = spec if spec.def_mem_per_cpu or spec.def_mem_per_node else settings
-            whole = not (usual.def_mem_per_cpu or usual.def_mem_per_node)
-            wishes = attrs.evolve(wishes, memory_per_cpu=usual.def_mem_per_cpu, memory_per_node=usual.def_mem_per_node)
+        settings = self.settings
+        wishes, whole = _memory_of(request, wishes, spec, settings)
         limits = spec if spec.max_mem_per_cpu or spec.max_mem_per_node else settings
         asked, (request, wishes, cores) = request, _more_cores(request, wishes, limits.max_mem_per_cpu)
         shape = Shape(

@@ -9,9 +9,17 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from math import ceil, floor, inf
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-__all__ = ["BackfillClock", "GivenClock", "LoopClock", "MainClock", "Turn"]
+import attrs
+
+from simmodel import InputError
+from simmodel.extending import Fields
+
+if TYPE_CHECKING:
+    from simmodel_site.policy.settings import SlurmConf
+
+__all__ = ["BackfillClock", "GivenClock", "LoopClock", "MainClock", "SlurmTiming", "Turn"]
 
 
 _LONG = 30 * 86400.0
@@ -204,3 +212,58 @@ class GivenClock(LoopClock):
     def ran(self, turn: Turn) -> None:
         """Note that the loop has run."""
         self.values = [turn.at]
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class SlurmTiming(Fields):
+    """When the loops of slurmctld run; all instants and times in seconds.
+
+    Parameters
+    ----------
+    main_first, turn
+        the instant of a turn of the background loop, at which the main loop runs, and the time between two turns
+    backfill_first
+        the instant at which the backfill loop looks for the first time; default: ``bf_interval``
+    completing
+        how long the nodes of an ended job are not free: until each slurmd has answered and its Epilog is done
+    stopping
+        how long a job lasts that is preempted: until its Epilog is done, which starts a run of the main loop at once
+    test
+        how long the backfill loop takes to test a job: its cycles begin later by that
+    scans
+        whether limits are enforced at scans; not where jobs run as long as a record says
+    turns
+        instead of turns at regular times: the instants of all turns, as far as they are known
+    main, full, backfill
+        instead: the instants of all runs of the main loop (default depth, whole queue) and of all backfill cycles
+    """
+
+    main_first: float = 1.0
+    turn: float = 1.0015
+    backfill_first: float | None = None
+    completing: float = 0.0
+    stopping: float = 0.05
+    test: float = 0.0
+    scans: bool = True
+    turns: Sequence[float] = ()
+    main: Sequence[float] = ()
+    full: Sequence[float] = ()
+    backfill: Sequence[float] = ()
+
+    def __attrs_post_init__(self) -> None:
+        if not 0 < self.turn < inf:
+            raise InputError(f"must be > 0 s, got {self.turn:g}", place="turn")
+
+    def clocks(self, settings: SlurmConf) -> tuple[LoopClock, LoopClock]:
+        """Return the clocks of the main loop and of the backfill loop."""
+        first = settings.bf_interval if self.backfill_first is None else self.backfill_first
+        delay, interval = settings.batch_sched_delay, settings.sched_interval
+        main: LoopClock = MainClock(delay, interval, self.main_first, self.turn, self.turns)
+        backfill: LoopClock = BackfillClock(settings.bf_interval, first)
+        if self.main or self.full:
+            main = GivenClock(self.main, self.full, interval=settings.sched_interval)
+        if self.backfill:
+            backfill = GivenClock(self.backfill, interval=settings.bf_interval)
+        elif not settings.backfill:
+            backfill = GivenClock((), interval=inf)
+        return main, backfill

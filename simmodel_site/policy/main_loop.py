@@ -53,28 +53,13 @@ def main_cycle(
     cut
         called where a run that is not full ends for its depth
     """
-    closed: set[tuple[str, Board]] = set()  # reservations of the platform are boards of their own
-    full_reservations: set[tuple[str, Board]] = set()
-    open_nodes: dict[Board, int] = {}
-    tested = started = 0
-    of_partition: Counter[str] = Counter()
-    for job in queue:
-        if not job.waits or job.barred:
-            continue
-        name, board = job.site.spec.name, job.board
-        if settings.partition_job_depth:
-            of_partition[name] += 1
-            if of_partition[name] > settings.partition_job_depth:
-                continue
-        if tested > settings.default_queue_depth:
-            cut()
-            if not full:
-                return
-        tested += 1
-        own = job.reservation
-        if (name, board) in closed if own is None else (own.name, board) in full_reservations:
+    closed = _Closed(settings)
+    started = 0
+    for job in _tested(queue, settings, full, cut):
+        board, own = job.board, job.reservation
+        if closed.has(job):
             note()
-            if own is None and len(closed) == len(partitions):
+            if own is None and len(closed.partitions) == len(partitions):
                 return
             continue
         if (missed := job.missed) is not None:
@@ -84,15 +69,13 @@ def main_cycle(
             if not job.ready:
                 note()
             if settings.assoc_limit_stop:
-                closed.add((name, board))
+                closed.partitions.add((job.site.spec.name, board))
             continue
-        nodes = open_nodes.setdefault(board, board.up) & job.site.nodes
+        nodes = closed.left.setdefault(board, board.up) & job.site.nodes
         if job.hetero is not None:  # the backfill loop alone starts its components
-            if reserves(job, settings):
-                closed.add((name, board))
-                open_nodes[board] &= ~job.site.nodes
+            closed.close(job)
             continue
-        if nodes.bit_count() < (job.shape.nodes):
+        if nodes.bit_count() < job.shape.nodes:
             note()
         seen, barred, _ = board.seen_by(job, board.now)
         nodes &= ~(board.completing | barred | board.closed(board.now + job.limit))
@@ -102,18 +85,74 @@ def main_cycle(
             if victims is not None:
                 yield job, victims
                 allocation = board.select(job, nodes) if victims.suspended else None
-        if allocation is not None:
-            yield job, allocation
-            started += 1
-            if started == settings.sched_max_job_start:
+        if allocation is None:
+            closed.found_busy(job)
+            continue
+        yield job, allocation
+        started += 1
+        if started == settings.sched_max_job_start:
+            return
+
+
+def _tested(queue: Iterable[Pending], settings: SlurmConf, full: bool, cut: Callable[[], None]) -> Iterator[Pending]:
+    """Yield the jobs of a queue that a run tests, as far as its depth reaches."""
+    tested = 0
+    of_partition: Counter[str] = Counter()
+    for job in queue:
+        if not job.waits or job.barred:
+            continue
+        if settings.partition_job_depth:
+            name = job.site.spec.name
+            of_partition[name] += 1
+            if of_partition[name] > settings.partition_job_depth:
+                continue
+        if tested > settings.default_queue_depth:
+            cut()
+            if not full:
                 return
-        elif own is not None:
-            full_reservations.add((own.name, board))
-        elif (must := job.where.must) and must.bit_count() >= (job.shape.nodes):
-            open_nodes[board] &= ~must
-        elif reserves(job, settings):
-            closed.add((name, board))
-            open_nodes[board] &= ~job.site.nodes
+        tested += 1
+        yield job
+
+
+class _Closed:
+    """The partitions and reservations in which a job has found its nodes busy.
+
+    Attributes
+    ----------
+    partitions
+        by their names and boards: reservations of the platform are boards of their own
+    left
+        the nodes of each board that are left for later jobs, as bits
+    """
+
+    def __init__(self, settings: SlurmConf) -> None:
+        self._settings = settings
+        self.partitions: set[tuple[str, Board]] = set()
+        self._reservations: set[tuple[str, Board]] = set()
+        self.left: dict[Board, int] = {}
+
+    def has(self, job: Pending) -> bool:
+        """Whether a job is in one of these."""
+        own = job.reservation
+        if own is None:
+            return (job.site.spec.name, job.board) in self.partitions
+        return (own.name, job.board) in self._reservations
+
+    def found_busy(self, job: Pending) -> None:
+        """Note a job that finds its nodes busy; one that names all its nodes takes only these from later ones."""
+        own, must = job.reservation, job.where.must
+        if own is not None:
+            self._reservations.add((own.name, job.board))
+        elif must and must.bit_count() >= job.shape.nodes:
+            self.left[job.board] &= ~must
+        else:
+            self.close(job)
+
+    def close(self, job: Pending) -> None:
+        """Close the partition of a job that is old and high enough, and take its nodes from later ones."""
+        if reserves(job, self._settings):
+            self.partitions.add((job.site.spec.name, job.board))
+            self.left[job.board] &= ~job.site.nodes
 
 
 def reserves(job: Pending, settings: SlurmConf) -> bool:

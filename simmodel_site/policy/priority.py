@@ -21,7 +21,7 @@ from simmodel_site.policy.limits import Counted, tres_of
 from simmodel_site.policy.places import request_of
 from simmodel_site.policy.preemption import BEGINS
 from simmodel_site.policy.settings import YEAR, weights_of
-from simmodel_site.policy.wishes import NOTHING, wishes_of
+from simmodel_site.policy.wishes import NOTHING, Wishes, wishes_of
 
 if TYPE_CHECKING:
     from simmodel.resources import Pool
@@ -342,12 +342,7 @@ class Queue:
         record, array = self._record(job, number), None
         if wishes.array:
             array = self._arrays.setdefault(_array_of(job), Array(wishes.array_limit))
-        submitted, begin, past = job.submit, int(job.submit) + wishes.begin if wishes.begin else 0.0, job.history
-        if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
-            begin = max(begin, int(job.submit + wishes.hold[1]))
-        if past is not None and past.last_start is not None and not past.resumes:  # requeued
-            begin = self._stops.begin_of(job, now)
-            submitted = begin - BEGINS
+        submitted, begin = self._begins(job, wishes, now)
         never = NEVER
         for site in self._places.sites(job, place):
             limits = [each for each in (job.asked, site.spec.max_time) if each is not None and each < inf]
@@ -373,22 +368,37 @@ class Queue:
             if pending.shape.never or not board.ever(pending):
                 never = pending.shape.never or never
                 continue
-            if self._accounts is not None:
-                pending.counted = Counted.of(job, number, site.spec, request, float(limit), self._accounts)
-                pending.qos = pending.counted.qos
-                pending.quotas = self._quotas
-                if self._quotas is not None and job not in self._refused:
-                    self._quotas.submitted(pending.counted)
-            pending.priority = self._priorities.of(pending, now)
-            insort(self.jobs, pending, key=Pending.key)
-            self.kinds[kind_of(pending)] += 1
-            special = job in self._known or begin or past is not None or request.consumables
-            self.plain = self.plain and not (special or wishes is not NOTHING)
-            self.alike = self.alike and board.alike(pending.shape)
-            self.nodes.add(site.nodes)
-            self._known[job] = pending
+            self._enter(pending, now)
         if job not in self._known:
             self._refuse(job, never)
+
+    def _begins(self, job: LiveJob, wishes: Wishes, now: float) -> tuple[float, float]:
+        """Return the instants (s) by which a job is sorted, and from which on it may start."""
+        if job.history is not None and job.history.last_start is not None and not job.history.resumes:  # requeued
+            begin = self._stops.begin_of(job, now)
+            return begin - BEGINS, begin
+        begin = int(job.submit) + wishes.begin if wishes.begin else 0.0
+        if wishes.hold is not None and not wishes.hold[0] and wishes.hold[1] < inf:  # its age begins with its release
+            begin = max(begin, int(job.submit + wishes.hold[1]))
+        return job.submit, begin
+
+    def _enter(self, job: Pending, now: float) -> None:
+        """Put a job into the queue, and count it."""
+        entry = job.job
+        if self._accounts is not None:
+            job.counted = Counted.of(entry, job.number, job.site.spec, job.request, float(job.limit), self._accounts)
+            job.qos = job.counted.qos
+            job.quotas = self._quotas
+            if self._quotas is not None and entry not in self._refused:
+                self._quotas.submitted(job.counted)
+        job.priority = self._priorities.of(job, now)
+        insort(self.jobs, job, key=Pending.key)
+        self.kinds[kind_of(job)] += 1
+        special = entry in self._known or job.begin or entry.history is not None or job.request.consumables
+        self.plain = self.plain and not (special or job.wishes is not NOTHING)
+        self.alike = self.alike and job.board.alike(job.shape)
+        self.nodes.add(job.site.nodes)
+        self._known[entry] = job
 
     def _number(self, job: LiveJob) -> int:
         """Return the number of a job in the order of submissions."""

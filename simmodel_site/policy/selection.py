@@ -202,9 +202,13 @@ class Shape:
         if self.chunks:
             cores, cards, memory = map(min, zip(*(part.each[:3] for part in self.chunks), strict=True))
             self.each = cores, cards, memory, *self.each[3:]
-        one = self.each[:3] == (1, 0, 0.0) and not (whole_memory or memory_per_cpu or wishes.nodes or self.chunks)
-        one = one and not (least_loaded or self.bounded or self.nodes > request.processors)
-        self.single = one and request.nodes in (None, request.processors)
+        self.single = self.each[:3] == (1, 0, 0.0) and wishes.nodes is None and self._is_single()
+
+    def _is_single(self) -> bool:
+        """Whether nothing else matters if it asks for one core of each node."""
+        special = self.whole_memory or self.memory_per_cpu or self.chunks or self.least_loaded or self.bounded
+        count = self.request.processors
+        return not special and self.nodes <= count and self.request.nodes in (None, count)
 
     def memory(self, cores: float, gpus: float) -> float:
         """Return the bytes of a node that it needs with a number of cores and GPUs of it."""
@@ -420,39 +424,35 @@ class Choice:
         taken. Then come leaf switches: near ones first, and of these the one with the fewest nodes that is enough; if
         none is, that below the switch for which this holds, and at last that with most nodes.
         """
-        switches = layout.switches
-        usable = self._of_one_tree(layout)
-        best = self.taken
+        switches, best = layout.switches, self._of_lowest_weights(layout)
+        counts = [(switch.nodes & best).bit_count() for switch in switches]
+        begun = [i for i, switch in enumerate(switches) if switch.nodes & self.taken]
+        for i in begun:
+            if not switches[i].level and self.take_from(nodes_in(switches[i].nodes & best & ~self.taken)):
+                break
+        distances = [sum(layout.distances[j][i] for j in begun) for i in range(len(switches))]
+        rest = [i for i, switch in enumerate(switches) if not switch.level and i not in begun]
+        while rest and not self.complete:
+            near = [i for i in rest if counts[i] and distances[i] < FAR]
+            if not near:
+                return False
+            chosen = self._nearest(near, distances, counts, layout)
+            rest.remove(chosen)
+            self.take_from(nodes_in(switches[chosen].nodes & best & ~self.taken))
+            counts[chosen] = 0
+            distances = [far + more for far, more in zip(distances, layout.distances[chosen], strict=True)]
+        return self.complete
+
+    def _of_lowest_weights(self, layout: Layout) -> int:
+        """Take the nodes of the lowest weights that are not enough, and return them with those of the next weight."""
+        usable, best = self._of_one_tree(layout), self.taken
         for weight in layout.weights:
             if best & ~self.taken and self._suffices(best):
                 break
             for node in nodes_in(best & ~self.taken):
                 self.take(node)
             best |= usable & weight
-        counts = [(switch.nodes & best).bit_count() for switch in switches]
-        leaves = [i for i, switch in enumerate(switches) if not switch.level]
-        begun = [i for i, switch in enumerate(switches) if switch.nodes & self.taken]
-        for i in [i for i in begun if not switches[i].level]:
-            if self.take_from(nodes_in(switches[i].nodes & best & ~self.taken)):
-                break
-        distances = [sum(layout.distances[j][i] for j in begun) for i in range(len(switches))]
-        rest = [i for i in leaves if i not in begun]
-        while rest and not self.complete:
-            chosen = -1
-            for i in rest:
-                if (
-                    counts[i]
-                    and distances[i] < FAR
-                    and (chosen < 0 or self._nearer(i, chosen, distances, counts, layout))
-                ):
-                    chosen = i
-            if chosen < 0:
-                return False
-            rest.remove(chosen)
-            self.take_from(nodes_in(switches[chosen].nodes & best & ~self.taken))
-            counts[chosen] = 0
-            distances = [far + more for far, more in zip(distances, layout.distances[chosen], strict=True)]
-        return self.complete
+        return best
 
     def _of_one_tree(self, layout: Layout) -> int:
         """Return the usable nodes below the highest switch that has enough of them, or those already taken."""
@@ -472,9 +472,14 @@ class Choice:
         cores = self.available[flags_of(free, len(self.available))].sum()
         return free.bit_count() >= self.nodes and bool(cores >= self.cores)
 
-    def _nearer(self, i: int, j: int, distances: list[int], counts: list[int], layout: Layout) -> bool:
-        fit = self._compare(i, j, counts, layout)
-        return fit >= 0 if distances[i] < distances[j] else distances[i] == distances[j] and fit > 0
+    def _nearest(self, leaves: Sequence[int], distances: list[int], counts: list[int], layout: Layout) -> int:
+        """Return the leaf switch that is nearest, and of these the one that fits best."""
+        chosen = leaves[0]
+        for i in leaves[1:]:
+            fit = self._compare(i, chosen, counts, layout)
+            if fit >= 0 if distances[i] < distances[chosen] else distances[i] == distances[chosen] and fit > 0:
+                chosen = i
+        return chosen
 
     def _compare(self, i: int, j: int, counts: list[int], layout: Layout) -> int:
         """Return 1 if a switch fits better than another, -1 if worse, and else 0."""

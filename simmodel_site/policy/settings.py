@@ -190,22 +190,19 @@ class SlurmConf(Fields):
         for key, (field, read) in _CONF.items():
             if key in named and named[key][1]:
                 given[field] = _value(*named[key], read)
-        chosen = named.get("selecttypeparameters", ("", ""))[1].upper()
-        if not chosen and "select/cons" in named.get("selecttype", ("", ""))[1]:
-            chosen = "CR_CORE_MEMORY"  # what slurmctld takes then
-        given |= {field: True for field, word in _CHOSEN.items() if word in chosen}
-        given["allocates"] = "socket" if "CR_SOCKET" in chosen else "cpu" if "CR_CPU" in chosen else "core"
-        enforced = {*named.get("accountingstorageenforce", ("", ""))[1].lower().split(",")}
+        text = {key: value for key, (_, value) in named.items()}
+        given |= _selection(text.get("selecttype", ""), text.get("selecttypeparameters", "").upper())
+        enforced = {*text.get("accountingstorageenforce", "").lower().split(",")}
         given |= {"safe_limits": True} if enforced & {"safe", "all"} else {}
-        parameters = named.get("schedulerparameters", ("", ""))[1]
-        for name, value in _parameters(named.get("preemptparameters", ("", ""))[1]):
+        parameters = text.get("schedulerparameters", "")
+        for name, value in _parameters(text.get("preemptparameters", "")):
             parameters += f",preempt_{name.removeprefix('preempt_')}={value}"
         for name, value in _parameters(parameters):
             if value == "-1" and name in ("bf_interval", "sched_interval"):
                 given |= {name: -1.0} if name == "bf_interval" else {}
             elif name in _SCHEDULER:
                 given[name] = _value(name, value, _SCHEDULER[name])
-        if named.get("accountingstoragetype", ("", _DATABASE))[1] != _DATABASE:
+        if text.get("accountingstoragetype", _DATABASE) != _DATABASE:
             for name in ("weight_age", "weight_fair_share"):  # slurmctld ignores them without its database
                 if given.get(name):
                     given[name] = 0.0
@@ -244,6 +241,14 @@ class SlurmConf(Fields):
 def _bare(text: str) -> str:
     """Return a value without what stands for nothing, and without the units that scontrol prints."""
     return "" if is_unset(text) else text.strip().removesuffix(" sec").strip()
+
+
+def _selection(kind: str, chosen: str) -> dict[str, Any]:
+    """Return the settings of SelectType and SelectTypeParameters."""
+    if not chosen and "select/cons" in kind:
+        chosen = "CR_CORE_MEMORY"  # what slurmctld takes then
+    allocates = "socket" if "CR_SOCKET" in chosen else "cpu" if "CR_CPU" in chosen else "core"
+    return {field: True for field, word in _CHOSEN.items() if word in chosen} | {"allocates": allocates}
 
 
 def _parameters(text: str) -> Iterator[tuple[str, str]]:

@@ -16,8 +16,9 @@ from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
 from simmodel_site.policy.alike import AlikeCycle
 from simmodel_site.policy.backfill import BackfillCycle, Kind, kind_of
 from simmodel_site.policy.board import Board, Held, Pending, Site
+from simmodel_site.policy.events import Batch
 from simmodel_site.policy.main_loop import main_cycle
-from simmodel_site.policy.policy import Batch, Slurm, SlurmTiming
+from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.selection import Shape, choose, choose_alike, nodes_in
 from simmodel_site.policy.settings import SlurmConf, SlurmPartition
 from tests.helpers.examples import up_to
