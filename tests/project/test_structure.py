@@ -16,7 +16,7 @@ from tests.helpers.package_imports import MODULES, parsed
 from tests.helpers.paths import PACKAGE, ROOT
 from tests.helpers.statements import by_part, statements
 
-SIZES = {"statements": 73_305, "files": 502, "statements of Cluster": 226}
+SIZES = {"statements": 73_315, "files": 502, "statements of Cluster": 228}
 """Sizes when they were last set. A commit that adds or removes a capability sets them anew and names it.
 
 Each may move by ``ROOM``, or by five, before a test turns red, so that a mended fault or a small addition needs no
