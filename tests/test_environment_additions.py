@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from simpy.events import Process
 
 from simmodel import environment
 from simmodel.environment import END, SUBMIT, WAKE_UP, Environment, Occurrence, quiet_garbage_collector
@@ -276,12 +277,14 @@ def test_a_run_whose_end_never_comes_names_its_processes_too(env: Environment) -
     env.process(finished())
     elsewhere = Environment()
     elsewhere.process(listener())
+    half_made = Process.__new__(Process)  # as an error in the constructor of a subclass leaves one behind
     with pytest.raises(RuntimeError, match=r'No scheduled events left but "until" event was not triggered') as stalled:
         env.run(until=env.event())
     assert isinstance(stalled.value, Stalled)
     waiters = stalled.value.waiters
     assert waiters[0].startswith("job 3 waits for the door")
     assert [line for line in waiters if line.startswith("process")] == ["process listener waits for Event()"]
+    assert not hasattr(half_made, "env")
 
 
 def test_plain_processes_that_wait_for_ever_are_no_error_without_an_end(env: Environment) -> None:
@@ -452,17 +455,3 @@ def test_advance_goes_on_to_an_instant_and_past_all_events_up_to_it() -> None:
     env.advance(2.0)
     env.advance(4.5)
     assert (happened, env.now, env.peek()) == ([1.0, 3.0, -3.0], 4.5, 5.0)
-
-
-def test_a_process_whose_making_failed_does_not_hide_who_is_stuck() -> None:
-    env = Environment()
-    with pytest.raises(ValueError, match="not a generator") as failed:  # whose traceback keeps the process
-        env.process(3)
-
-    def waits(env):
-        yield env.event()
-
-    env.process(waits(env))
-    with pytest.raises(Stalled, match="process waits waits for"):
-        env.run(env.event())
-    assert failed.value
