@@ -455,17 +455,3 @@ def test_advance_goes_on_to_an_instant_and_past_all_events_up_to_it() -> None:
     env.advance(2.0)
     env.advance(4.5)
     assert (happened, env.now, env.peek()) == ([1.0, 3.0, -3.0], 4.5, 5.0)
-
-
-def test_a_process_whose_making_failed_does_not_hide_who_is_stuck() -> None:
-    env = Environment()
-    with pytest.raises(ValueError, match="not a generator") as failed:  # whose traceback keeps the process
-        env.process(3)
-
-    def waits(env):
-        yield env.event()
-
-    env.process(waits(env))
-    with pytest.raises(Stalled, match="process waits waits for"):
-        env.run(env.event())
-    assert failed.value

@@ -654,6 +654,7 @@ class JobLife(System[J]):
         the door of the workload that it reads in chunks, or ``None``
     """
 
+    submitted = 0
     chunks: Door | None = None
     ids: Any = ()
 
@@ -760,7 +761,7 @@ class JobLife(System[J]):
                 return
         self.enqueue(job)
 
-    def arrive(self, job: J, reason: str | None) -> None:
+    def come(self, job: J, reason: str | None) -> None:
         """Submit a job of a log, or reject and count it, given the reason why it can never run."""
         if reason is None:
             self.take_in(job)

@@ -9,6 +9,7 @@ from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.counts import COUNTED
 from simmodel.snapshots.jobs import Past, Whole, WorkState, seen_work
 from simmodel.work.job import History, LiveJob
+from simmodel.work.live_job import kept_seen, kept_state
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
@@ -37,11 +38,12 @@ def work_of(job: LiveJob, past: Past | None = None) -> WorkState:
     )
 
 
-def _whole(job: LiveJob) -> WorkState:
-    """Return the state of a job, cached until the job changes."""
-    if job._work is None:
-        job._work = work_of(job, past_of(job))
-    return job._work  # type: ignore[no-any-return]
+def _made(job: LiveJob) -> WorkState:
+    return work_of(job, past_of(job))
+
+
+def _made_seen(job: LiveJob) -> WorkState:
+    return seen_work(kept_state(job, _made))
 
 
 def actual_state(job: LiveJob) -> WorkState:
@@ -58,14 +60,14 @@ def actual_state(job: LiveJob) -> WorkState:
         )
     if job.history is not None and job.history.progress is not None:  # suspended
         raise shares(job)
-    return _whole(job)
+    state: WorkState = kept_state(job, _made)
+    return state
 
 
 def seen_state(job: LiveJob) -> WorkState:
     """Return the state of a job as policies see it."""
-    if job._seen is None:
-        job._seen = seen_work(_whole(job))
-    return job._seen  # type: ignore[no-any-return]
+    state: WorkState = kept_seen(job, _made_seen)
+    return state
 
 
 def shares(job: LiveJob) -> SnapshotError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import attrs
 
@@ -40,7 +40,14 @@ if TYPE_CHECKING:
     from simmodel.work.prepare import Prepared
     from simmodel.work.workload import Workload
 
-__all__ = ["JobSystem"]
+__all__ = ["Arrival", "JobSystem"]
+
+
+class Arrival(NamedTuple):
+    """A job that will be submitted at an instant (s)."""
+
+    at: float
+    job: Job
 
 
 class _Request(Arrivals[tuple[int, float, Job]]):
@@ -55,7 +62,7 @@ class _Request(Arrivals[tuple[int, float, Job]]):
     def submit(self, row: tuple[int, float, Job]) -> None:
         found = self.system.live(row[2])
         self.system.submitted += 1
-        self.system.arrive(*found)
+        self.system.come(*found)
 
 
 class _SmallDoor(Door):
@@ -137,7 +144,6 @@ class JobSystem(JobLife[LiveJob]):
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
         self.rank = rank
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank)
-        self.submitted = 0
         self._offset = 0  # number of a job minus its row in the record
         self.ids: set[object] = set()  # of the jobs of scripts
         self._planned: dict[LiveJob, list[Occurrence]] = {}  # pending calls of jobs that have not ended
@@ -222,6 +228,11 @@ class JobSystem(JobLife[LiveJob]):
         """Submit a live job, which joins the queue."""
         super().take_in(job)
         self.scheduler.wake()
+
+    def expect(self, arrival: Arrival) -> None:
+        """Plan the submission of a job."""
+        self._active += 1
+        self.sources.append(_Request(self, (0, *arrival)))
 
     def stream_record(self, write: Write, *, every: int = EVERY) -> None:
         """Write the rows of ended jobs by a function instead of keeping them, from the first job on.
@@ -460,6 +471,6 @@ class JobSystem(JobLife[LiveJob]):
         for work in snapshot.waiting:
             self.enqueue(jobs[work.number])
         self.waiting.forget_new()
-        coming = [(work.number, work.submit, work.spec) for work in snapshot.arrivals]
-        self.count_coming(len(coming))
-        self.sources += [_Request(self, row) for row in coming]
+        for work in snapshot.arrivals:
+            assert work.spec is not None
+            self.expect(Arrival(work.submit, work.spec))

@@ -90,6 +90,15 @@ class History:
         """Whether the job was ever suspended, or continued from a checkpoint."""
         return self._whole is not None
 
+    def keep(self, planned: float, expected: float, duration: float) -> None:
+        """Keep the seconds of the whole job, before the first part of its work is done."""
+        if self._whole is None:
+            self._whole = planned, expected, duration
+
+    def requested(self, planned: float) -> float:
+        """Return the requested time (s) before a part of the work was done, given the present one."""
+        return planned if self._whole is None else self._whole[0]
+
     @property
     def begun(self) -> float | None:
         """The start of its first execution, if it was stopped since."""

@@ -29,6 +29,8 @@ __all__ = [
     "Queued",
     "Run",
     "entry_of",
+    "kept_seen",
+    "kept_state",
     "not_a_key",
     "outcome_of",
     "run_time_of",
@@ -230,7 +232,7 @@ class LiveJob(LiveWork):
             return self._asked
         except AttributeError:  # not set for the million: only with predictions
             past = self.history
-        return self.planned if past is None or past._whole is None else past._whole[0]
+        return self.planned if past is None else past.requested(self.planned)
 
     def __repr__(self) -> str:
         seconds = "no time" if self.requested == INFINITY else f"{self.requested:g} s"
@@ -360,8 +362,7 @@ class LiveJob(LiveWork):
             past.attempt_start = started
         past.executed += float(elapsed)
         past.resumes = held
-        if past._whole is None:
-            past._whole = self.planned, self.expected, self._duration
+        past.keep(self.planned, self.expected, self._duration)
         done = elapsed * speed
         planned, expected, left = self.planned - done, self.expected - done, self._duration - done
         self.planned = self._planned = planned * longer if planned > 0.0 else 0.0
@@ -415,6 +416,20 @@ def told_end(job: LiveJob) -> tuple[str, int | None]:
     """Return the outcome and the exit code that a job was submitted with, for records: policies must not know."""
     spec = job._job
     return ("completed", None) if spec is None else (spec.outcome, spec.exit_code)
+
+
+def kept_state(job: LiveJob, make: Callable[[LiveJob], object]) -> Any:
+    """Return the entry of a job in snapshots, made anew if the job has changed: policies must not know."""
+    if job._work is None:
+        job._work = make(job)
+    return job._work
+
+
+def kept_seen(job: LiveJob, make: Callable[[LiveJob], object]) -> Any:
+    """Return the entry of a job in snapshots as a what-if sees it, made anew if the job has changed."""
+    if job._seen is None:
+        job._seen = make(job)
+    return job._seen
 
 
 class Run(Occurrence):

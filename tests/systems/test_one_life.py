@@ -12,7 +12,7 @@ from simmodel.resources import CountPool
 from simmodel.systems import JobSystem, System
 from simmodel.systems.arrivals import Door, JobLife
 
-STEPS = ("replay", "arrive", "cancel_at", "forget_cancellation", "cancellations")
+STEPS = ("replay", "come", "cancel_at", "forget_cancellation", "cancellations")
 
 
 class Slots(JobSystem):

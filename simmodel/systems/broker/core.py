@@ -118,14 +118,10 @@ class Source(Arrivals[Any]):
 
     def submit(self, row: Any) -> None:
         """Submit a job, or reject it."""
-        broker, job = self.broker, self.live(row)
+        job = self.live(row)
         if isinstance(job, BrokeredSet):
-            broker.ledger.alone.append(job)
-        for place in broker.allowed(job.home):
-            if place.why_not(job) is None:
-                broker.take_in(job)
-                return
-        broker.arrive(job, broker._why_nowhere(job))
+            self.broker.ledger.alone.append(job)
+        self.broker.arrive(job)
 
 
 class Later(Source):
@@ -301,11 +297,11 @@ class BrokerCore(JobLife[BrokeredJob]):
             job.end_as(cut=False)
         return job
 
-    def expect(self, coming: Sequence[Coming], family: Dependencies) -> None:
-        """Plan the submission of jobs, each at its instant."""
-        self._active += len(coming)
-        if coming:
-            self.sources.append(Source(self, [coming], family))
+    def expect(self, count: int, blocks: Iterable[Block], family: Dependencies) -> None:
+        """Plan the submission of a number of jobs, each at its instant; they are made block by block."""
+        self._active += count
+        if count:
+            self.sources.append(Source(self, blocks, family))
 
     # ------------------------------------------------------------------ places in several processes
 
@@ -346,7 +342,7 @@ class BrokerCore(JobLife[BrokeredJob]):
                 assert isinstance(decision, Start)
                 chosen[decision.work.row] = number[decision.place]
             kept = [job for job in coming if int(chosen[job.row]) in keep]
-            self.expect(kept, source.family)
+            self.expect(len(kept), [kept], source.family)
         self.scheduler.answer_by(lambda view: (Start(job, places[chosen[job.row]]) for job in view.waiting))
         return chosen
 
@@ -378,6 +374,14 @@ class BrokerCore(JobLife[BrokeredJob]):
             for found, text in ((reasons, reason), (rules, rule_of(reason))):
                 found.append(re.sub(r"^job .*?: ", "", text))  # the same words for every job
         return Refusal("; ".join(dict.fromkeys(reasons)), "; ".join(dict.fromkeys(rules)))
+
+    def arrive(self, job: BrokeredJob) -> None:
+        """Accept work that arrives at its instant, or reject it."""
+        for place in self._destinations(job.home, self.places):
+            if place.why_not(job) is None:
+                self.take_in(job)
+                return
+        self.come(job, self._why_nowhere(job))
 
     def reject(self, job: BrokeredJob, reason: str) -> None:
         """Record work that arrives at its instant, and that no system can ever run."""

@@ -241,7 +241,7 @@ class Restored:
             else:
                 job.family.think_again(job, planned.at)
         for source in snapshot.arrivals:
-            broker.expect(list(map(self.coming, source)), broker.families[source[0].family])
+            broker.expect(len(source), [list(map(self.coming, source))], broker.families[source[0].family])
 
     def note(self, job: BrokeredJob) -> None:
         """Register a set of tasks in the ledger; jobs are in its table already."""

@@ -104,8 +104,7 @@ class Checkpoints:
         requested, expected, duration = map(float, planned_seconds(seconds, limit, core.estimates, core.overrun))
         if job.predicted:
             requested, expected = job.planned, job.expected
-        if not past.suspended:
-            past._whole = job.planned, job.expected, job._duration
+        past.keep(job.planned, job.expected, job._duration)
         job.plan(requested, expected, duration)
         job.end_as(cut=core.overrun == "stop" and limit < seconds)
 

@@ -81,7 +81,7 @@ class LiveCluster(Protocol):
     def begin_with(self, snapshot: ClusterSnapshot, /) -> None:
         """Count the jobs of a snapshot."""
 
-    def arrive(self, job: LiveJob, reason: str | None, /) -> None:
+    def come(self, job: LiveJob, reason: str | None, /) -> None:
         """Submit a job of a log, or reject it."""
 
     def cancel_at(self, job: LiveJob, at: float, /) -> None:
@@ -206,7 +206,7 @@ class LogArrivals(Arrivals[Any]):
                 job = LiveJob(name, row, at, processors, planned, expected, duration, user, pool, True)
                 cluster.cancel_at(job, more)
             elif type(more) is Job:  # each has an event of its own
-                cluster.arrive(*cluster.live(more, row if number_of is None else number_of(row), row))
+                cluster.come(*cluster.live(more, row if number_of is None else number_of(row), row))
                 if jobs:
                     self._push(jobs[i][1])
                 return

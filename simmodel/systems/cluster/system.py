@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from numbers import Integral
 from types import MappingProxyType
@@ -36,6 +36,7 @@ from simmodel.work.prepare import Estimates, Overrun, Sharing
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.environment import Call
     from simmodel.records.streamed_recorder import Write
     from simmodel.resources.pools.pool import Pool
     from simmodel.results.result import Result
@@ -165,7 +166,7 @@ class Cluster(JobLife[LiveJob]):
         self.network = core.io.network
         self.timing = Timing(core.by_event, core.submit_priority, core.end_priority)
         self.rank = rank
-        self.submitted = self.offset = 0
+        self.offset = 0
         self.queueing = Queueing(core)
         self.rules: Mapping[str, Any] = self.queueing.rules
         self.enqueue = self.queueing.enqueue  # type: ignore[method-assign]
@@ -389,6 +390,10 @@ class Cluster(JobLife[LiveJob]):
         """Record the consumption of users from now on (for fair share)."""
         self.core.usages.append(usage)
         self.view.usage = usage
+
+    def plan(self, at: float, call: Callable[[], object]) -> Call:
+        """Call at an instant (s), among the job ends of that instant."""
+        return self.env.call_at(at, call, self.core.end_priority)
 
     # ------------------------------------------------------------------ as a place
 
