@@ -21,7 +21,7 @@ import numpy as np
 
 from simmodel import simulate, start
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, RouteSpec, SiteSpec
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.results.streams import DataSet
 from simmodel.work import ChunkedWorkload, File, Job, Workload
 
@@ -158,7 +158,7 @@ def data_set(broker: str, *, data: bool) -> None:
             begin = time.process_time()
             simulation = start(spec, jobs, broker)
             if written:
-                rows = DataSet(Path(folder, "events.db"), {"events": list(EVENTS), "jobs": list(JOBS)})
+                rows = DataSet(Path(folder, "events.db"), {"events": list(GRID_EVENTS), "jobs": list(GRID_JOBS)})
                 simulation.env.observe(GridEvents(simulation.system, rows))
             simulation.run()
             if written:

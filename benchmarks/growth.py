@@ -28,7 +28,6 @@ import grid
 import network
 import nodes
 import numpy as np
-import twin_mirror
 import whatif
 from machine import many_processors
 
@@ -39,7 +38,6 @@ from simmodel.generators import grid_jobs, layered_with_costs, tiered_grid
 from simmodel.platform import BrokerSpec, ClusterSpec, LinkSpec, PartitionSpec
 from simmodel.scheduling.registry import policy_names
 from simmodel.snapshots import Snapshot
-from simmodel.twin import replay_log
 from simmodel.work import make_malleable
 
 PROCESSORS = 256
@@ -440,6 +438,9 @@ def snapshots() -> Iterator[Line]:
 
 def twins() -> Iterator[Line]:
     """Events of a mirror of 1,500 jobs, with a snapshot after each hundred; a log that a twin advises."""
+    import twin_mirror
+
+    from simmodel_site.twin import replay_log
 
     def mirrored(count: int) -> Run:
         plant = twin_mirror.Plant(1_500, nodes=False)

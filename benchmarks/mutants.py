@@ -8,8 +8,8 @@ lost ``not``, plus for minus, times for divided by, a statement left out. The sa
 or by using up the CPU time (``--limit``), and survives if all pass.
 
 With ``--against REVISION`` the survivors also run with the tests of another commit: one that these kill is a lost kill.
-``--long`` gives lost kills the tests with the marker ``long`` and all examples of Hypothesis, as in CI. Each row of the
-printed CSV is one mutant. The checkout is never changed, only clones of its HEAD in a temporary folder.
+``--long`` gives lost kills the tests with the marker ``long`` and more examples of Hypothesis, as in CI. Each row of
+the printed CSV is one mutant. The checkout is never changed, only clones of its HEAD in a temporary folder.
 
 Far cheaper with a map of which tests run which lines. ``--make-map FILE`` writes it: it runs the tests of the packages
 and the recorded figures once under coverage (``pip install coverage``), with ``--against`` those of another commit.

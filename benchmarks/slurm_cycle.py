@@ -18,10 +18,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from simmodel.policies.slurm.backfill import BackfillCycle
-from simmodel.policies.slurm.board import Board, Held, Pending, Site
-from simmodel.policies.slurm.settings import SlurmConf, SlurmPartition
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel_site.policy.backfill import BackfillCycle
+from simmodel_site.policy.board import Board, Held, Pending, Site
+from simmodel_site.policy.settings import SlurmConf, SlurmPartition
 
 NOW = 1_000_000
 

@@ -19,10 +19,10 @@ import attrs
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.helpers.slurm_decisions import cycles_of
-from tests.helpers.slurm_measure import by_turns, free, given, measure
-from tests.helpers.slurm_recorder import like, record
-from tests.helpers.slurm_runs import Recorded, recorded
+from tests.site.helpers.slurm_decisions import cycles_of
+from tests.site.helpers.slurm_measure import by_turns, free, given, measure
+from tests.site.helpers.slurm_recorder import like, record
+from tests.site.helpers.slurm_runs import Recorded, recorded
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
 

@@ -18,8 +18,8 @@ import numpy as np
 from simmodel import Policy, Portfolio
 from simmodel.futures import start_times, worker_pool
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin
-from simmodel.twin.sources import Refused
+from simmodel_site.twin import Advisor, AuditLog, Demand, Ended, Event, Mirror, Started, Submitted, Twin
+from simmodel_site.twin.sources import Refused
 
 CANDIDATES = "portfolio(wfp, fcfs, sjf, backfill=easy, every=true)"
 

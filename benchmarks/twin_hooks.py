@@ -20,8 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from simmodel.twin import RedisSettings
-from simmodel.twin.hooks import install_hooks
+from simmodel_site.twin import RedisSettings
+from simmodel_site.twin.hooks import install_hooks
 
 
 def timed(command: Sequence[str | Path], calls: int) -> list[float]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.twin import Demand, Ended, Event, Mirror, Started, Submitted
+from simmodel_site.twin import Demand, Ended, Event, Mirror, Started, Submitted
 
 
 def yardstick() -> float:

@@ -27,8 +27,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from simmodel.twin import Demand, Ended, Event, Mirror, RedisSettings, Started, StreamWriter, Submitted
-from simmodel.twin.sources.stream import EmbeddedServer, StreamSource
+from simmodel_site.twin import Demand, Ended, Event, Mirror, RedisSettings, Started, StreamWriter, Submitted
+from simmodel_site.twin.sources.stream import EmbeddedServer, StreamSource
 
 PROCESSORS, WIDTH, WAITING = 1000, 4, 1000
 

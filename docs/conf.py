@@ -37,6 +37,7 @@ html_title = f"simmodel {release}"
 
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/*.md", "notebooks/**.ipynb", "simmodel/__init__.pyi", "simmodel/*/__init__.pyi"]
+include_patterns += ["simmodel_site/*/__init__.pyi"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".pyi": "restructuredtext"}
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 myst_heading_anchors = 4
@@ -74,11 +75,13 @@ def homes(stub: Path) -> dict[str, str]:
 
 
 HOMES = {
-    ".".join(stub.parent.relative_to(ROOT).parts): homes(stub) for stub in sorted(ROOT.glob("simmodel/**/__init__.pyi"))
+    ".".join(stub.parent.relative_to(ROOT).parts): homes(stub)
+    for stub in sorted(ROOT.glob("simmodel*/**/__init__.pyi"))
 }
 """The exported names of each package, with the module that each comes from."""
 WHOLE_NAMES = {f"{home}.{name}" for names in HOMES.values() for name, home in names.items()}
-CLASSES = {getattr(import_module(package), name) for package, names in HOMES.items() for name in names}
+VALUES = [getattr(import_module(package), name) for package, names in HOMES.items() for name in names]
+CLASSES = {value for value in VALUES if inspect.isclass(value)}
 
 
 def end_sections(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:
@@ -144,7 +147,7 @@ def is_own(cls: type) -> bool:
 
 def reference(app: Sphinx, docname: str, content: list[str]) -> None:
     """Write the page of a package: its docstring, a table of its names, and their entries."""
-    if not docname.startswith("simmodel/"):
+    if not docname.startswith(("simmodel/", "simmodel_site/")):
         return
     package = docname.removesuffix("/__init__").replace("/", ".")
     rows, entries = [], []

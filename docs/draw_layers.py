@@ -24,21 +24,23 @@ BANDS = (
     ("#fbd7a0", ("systems",), "cluster, machine, broker, grid: the life of work"),
     ("#f9c6b0", ("runs", "futures"), "simulate, start, Scenario; what_if"),
     ("#f9c6b0", ("experiments", "studies", "learn"), "many runs; papers; learning agents"),
-    ("#f9c6b0", ("referee", "twin", "testing"), "schedules judged; a twin; checks"),
-    ("#eeeeee", ("commands", "cli"), "the command line"),
+    ("#f9c6b0", ("referee", "testing"), "schedules judged; checks of what users add"),
+    ("#eeeeee", ("commands", "extending", "cli"), "the command line; for packages beside"),
+    ("#efe3f5", ("simmodel_site",), "a package beside: a twin, Slurm's rules"),
 )
 WIDTH, HEIGHT, GAP, BOX = 10.2, 0.62, 0.12, 1.38
 
 
 def draw() -> plt.Figure:
     """Return the drawing: one band per line, the foundations at the bottom."""
-    figure, axes = plt.subplots(figsize=(9.6, 8.1))
+    figure, axes = plt.subplots(figsize=(9.6, 8.6))
     for i, (colour, packages, purpose) in enumerate(BANDS):
         y = i * (HEIGHT + GAP)
         axes.add_patch(_box(0.0, y, WIDTH, colour, "none"))
         for j, name in enumerate(packages):
-            axes.add_patch(_box(0.12 + j * (BOX + 0.1), y + 0.09, BOX, "white", "#5b6b7b", HEIGHT - 0.18))
-            axes.text(0.12 + j * (BOX + 0.1) + BOX / 2, y + HEIGHT / 2, name, ha="center", va="center", weight="bold")
+            width = max(BOX, 0.13 * len(name))
+            axes.add_patch(_box(0.12 + j * (BOX + 0.1), y + 0.09, width, "white", "#5b6b7b", HEIGHT - 0.18))
+            axes.text(0.12 + j * (BOX + 0.1) + width / 2, y + HEIGHT / 2, name, ha="center", va="center", weight="bold")
         axes.text(4.72, y + HEIGHT / 2, purpose, va="center", color="#333333")
     top = len(BANDS) * (HEIGHT + GAP) - GAP
     axes.annotate("", (-0.3, 0.0), (-0.3, top), arrowprops={"arrowstyle": "-|>", "color": "#333333", "lw": 1.4})

@@ -27,7 +27,7 @@ HERE = Path(__file__).parent
 
 def run() -> None:
     """Make the runs on Slurm, and keep their measures."""
-    from tests.helpers.live_schedtwin import live_run
+    from tests.site.helpers.live_schedtwin import live_run
 
     found: dict[str, Any] = {"measures": {}, "shares": {}, "runs": {}}
     for name in NAMES:

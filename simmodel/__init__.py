@@ -5,9 +5,13 @@ The names that most users need are here; the rest is in the packages: ``from sim
 
 import lazy_loader
 
+from simmodel.moved import follow
+
 __version__ = "0.2.0"
 
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+follow()
 
 
 def __getattr__(name: str) -> object:

@@ -1,7 +1,7 @@
 from .catalogue import load_platform as load_platform, load_workflow as load_workflow, load_workload as load_workload
 from .environment import Environment as Environment, RealtimeEnvironment as RealtimeEnvironment
 from .experiments import compare as compare, explore as explore, replicate as replicate
-from .foundation.errors import InputError as InputError, PolicyError as PolicyError, SimmodelError as SimmodelError
+from .foundation import InputError as InputError, PolicyError as PolicyError, SimmodelError as SimmodelError
 from .futures import Branch as Branch, what_if as what_if
 from .policies import Backfill as Backfill, Order as Order, Portfolio as Portfolio
 from .resources import Network as Network

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from simmodel import __version__
-from simmodel.commands import COMMANDS
+from simmodel.commands import COMMANDS, others
 
 __all__ = ["main"]
 
@@ -30,13 +30,13 @@ List the policies:
 commands: {", ".join(COMMANDS)}
 'simmodel --help' describes them; 'simmodel COMMAND --help' shows the options of one."""
 
-HELP = f"""\
+HELP = """\
 usage: simmodel COMMAND ...
 
 Simulate computing systems: batch clusters, heterogeneous machines and brokers.
 
 commands:
-{chr(10).join(f"  {name:<{max(map(len, COMMANDS))}}  {line}" for name, line in COMMANDS.items())}
+{commands}
 
 options:
   -h, --help  show this help
@@ -48,7 +48,7 @@ examples:
 
 'simmodel COMMAND --help' shows the options of a command, with examples."""
 
-ANSWERS = {"-h": HELP, "--help": HELP, "--version": f"simmodel {__version__}"}
+ANSWERS = ("-h", "--help", "--version")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,13 +92,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if not words or words[0] in ANSWERS:
-        print(ANSWERS[words[0]] if words else START)
+        print(_help() if "-h" in words[:1] or "--help" in words[:1] else f"simmodel {__version__}" if words else START)
         return 0
     name, *arguments = words
-    if name not in COMMANDS:
+    if name not in COMMANDS and name not in others():
         from simmodel.foundation.errors import unknown
+        from simmodel.foundation.packages import UNSEEN, installed
 
-        raise unknown("option", name, ANSWERS) if name.startswith("-") else unknown("command", name, COMMANDS)
+        error = unknown("option", name, ANSWERS)
+        if not name.startswith("-"):
+            error = unknown("command", name, [*COMMANDS, *others()])
+            error.message += UNSEEN if not installed() else ""
+        raise error
     from simmodel.commands.parser import command_parser
 
     run, parser = command_parser(name)
@@ -122,6 +127,13 @@ def _run(words: list[str]) -> int:
             if "repair" in how:
                 error.message = error.message.replace("repair=True", "--repair")
             raise
+
+
+def _help() -> str:
+    """Return the help, with the names of the commands that other packages add; nothing of these is imported."""
+    lines = {**COMMANDS, **{name: f"from {module.partition('.')[0]}" for name, module in others().items()}}
+    width = max(map(len, lines))
+    return HELP.format(commands="\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items()))
 
 
 def _complain(sentence: str) -> int:

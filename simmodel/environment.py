@@ -533,7 +533,7 @@ class Environment(simpy.Environment):
         alive = [
             thing
             for thing in gc.get_objects()
-            if isinstance(thing, Process) and thing.env is self and thing._value is PENDING
+            if isinstance(thing, Process) and getattr(thing, "env", None) is self and thing._value is PENDING
         ]
         return sorted(f"process {process.name} waits for {_describe(process.target)}" for process in alive)
 

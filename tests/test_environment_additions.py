@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from simpy.events import Process
 
 from simmodel import environment
 from simmodel.environment import END, SUBMIT, WAKE_UP, Environment, Occurrence, quiet_garbage_collector
@@ -276,12 +277,14 @@ def test_a_run_whose_end_never_comes_names_its_processes_too(env: Environment) -
     env.process(finished())
     elsewhere = Environment()
     elsewhere.process(listener())
+    half_made = Process.__new__(Process)  # as an error in the constructor of a subclass leaves one behind
     with pytest.raises(RuntimeError, match=r'No scheduled events left but "until" event was not triggered') as stalled:
         env.run(until=env.event())
     assert isinstance(stalled.value, Stalled)
     waiters = stalled.value.waiters
     assert waiters[0].startswith("job 3 waits for the door")
     assert [line for line in waiters if line.startswith("process")] == ["process listener waits for Event()"]
+    assert not hasattr(half_made, "env")
 
 
 def test_plain_processes_that_wait_for_ever_are_no_error_without_an_end(env: Environment) -> None:

@@ -150,7 +150,7 @@ def test_first_mistakes_get_one_sentence(call: Callable[[], Any], message: str) 
     assert "\n" not in str(raised.value)
 
 
-def test_what_is_meant_is_taken() -> None:
+def test_texts_with_units_and_mappings_are_taken() -> None:
     assert start(12, PROBE, until="15min").until == 900
     assert Scenario(platform=12, workload=PROBE, until="1h").until == 3600
     assert start(12, PROBE).run(until="15min").env.now == 900

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 import attrs
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.entries import load
+from simmodel.foundation.entries import Entries, load
 from simmodel.foundation.errors import InputError, NoJobs, unknown
 from simmodel.foundation.loading import (
     Source,
@@ -193,6 +193,7 @@ def _reader(function: str) -> Callable[..., Any]:
         found: Callable[..., Any] = load(function)
         return found(file, **options)
 
+    read.__name__ = function.rpartition(":")[2]
     return read
 
 
@@ -203,25 +204,30 @@ _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
 _BATSIM = _reader("simmodel.formats.batsim:read_batsim")
 
-FORMATS: Mapping[str, Format] = {
-    "swf": Format("Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS),
-    "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, _GWF, by_blocks(_GWF)),
-    "sacct": Format(
-        "Slurm accounting: output of sacct --parsable2, or file of jobcomp/filetxt",
-        (".sacct",),
-        _is_sacct,
-        _SACCT,
-        by_blocks(_SACCT, head=True, unless=_COMPLETED, begins=re.compile(rb"\d[^|\n]*\||JobId=")),
-    ),
-    "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
-    "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
-    "batsim": Format("workloads of Batsim, JSON", (), _is_batsim, _BATSIM),
-    "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),
-    "csv": Format(
-        "a table with named columns", (".csv", ".tsv"), _is_csv, _CSV, by_blocks(_CSV, head=True, quotes=True)
-    ),
-}
-"""The formats of workloads by name, in the order in which they are tried on the content of a file."""
+FORMATS = Entries[Format](
+    {
+        "swf": Format(
+            "Standard Workload Format (Parallel Workloads Archive)", (".swf",), _is_swf, _SWF, _SWF_IN_CHUNKS
+        ),
+        "gwf": Format("Grid Workloads Format (Grid Workloads Archive)", (".gwf",), _is_gwf, _GWF, by_blocks(_GWF)),
+        "sacct": Format(
+            "Slurm accounting: output of sacct --parsable2, or file of jobcomp/filetxt",
+            (".sacct",),
+            _is_sacct,
+            _SACCT,
+            by_blocks(_SACCT, head=True, unless=_COMPLETED, begins=re.compile(rb"\d[^|\n]*\||JobId=")),
+        ),
+        "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
+        "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
+        "batsim": Format("workloads of Batsim, JSON", (), _is_batsim, _BATSIM),
+        "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),
+        "csv": Format(
+            "a table with named columns", (".csv", ".tsv"), _is_csv, _CSV, by_blocks(_CSV, head=True, quotes=True)
+        ),
+    },
+    group="simmodel.formats",
+)
+"""The formats of workloads by name, in the order in which they are tried on the content of a file; others follow."""
 
 
 def _has(pattern: str) -> Callable[[list[str]], bool]:
@@ -233,23 +239,26 @@ _DAGGEN = _has(r"(?m)^\s*(strict\s+)?digraph\b|^NODE(_COUNT)? ")
 _WFFORMAT = _has(r'"(schemaVersion|specification)"')
 _SST = _has(r'"execution_time"')
 
-WORKFLOW_FORMATS: Mapping[str, Format] = {
-    "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, _reader("simmodel.formats.dax:read_dax")),
-    "daggen": Format(
-        "DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, _reader("simmodel.formats.daggen:read_daggen")
-    ),
-    "wfformat": Format(
-        "WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, _reader("simmodel.formats.wfformat:read_wfformat")
-    ),
-    "sst": Format("workflow of the job scheduler of SST", (), _SST, _reader("simmodel.formats.sst:read_sst")),
-}
+WORKFLOW_FORMATS = Entries[Format](
+    {
+        "dax": Format("DAX of Pegasus 2.1 and 3.x", (".dax", ".xml"), _ADAG, _reader("simmodel.formats.dax:read_dax")),
+        "daggen": Format(
+            "DAGGEN, text or DOT", (".daggen", ".dot"), _DAGGEN, _reader("simmodel.formats.daggen:read_daggen")
+        ),
+        "wfformat": Format(
+            "WfFormat of WfCommons 1.5 and 1.6", (), _WFFORMAT, _reader("simmodel.formats.wfformat:read_wfformat")
+        ),
+        "sst": Format("workflow of the job scheduler of SST", (), _SST, _reader("simmodel.formats.sst:read_sst")),
+    },
+    group="simmodel.workflow_formats",
+)
 """The formats of workflows by name, in the order in which they are tried on the content of a file."""
 
 
 def read_file(
     file: Path | IO[bytes],
     kind: str,
-    formats: Mapping[str, Format],
+    formats: Entries[Format],
     format: str | None,
     options: Mapping[str, Any],
     *,
@@ -310,7 +319,7 @@ def is_workflow(file: Path) -> bool:
     )
 
 
-def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
+def check_format(format: str | None, formats: Entries[Format]) -> None:
     """Raise :class:`InputError` for an unknown format; ``None`` means any.
 
     >>> check_format("swf", FORMATS)
@@ -319,7 +328,7 @@ def check_format(format: str | None, formats: Mapping[str, Format]) -> None:
         raise unknown("format", format, formats)
 
 
-def format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) -> Format:
+def format_of(file: Path | IO[bytes], kind: str, formats: Entries[Format]) -> Format:
     """Return the format of a file, from its ending or its first lines; raises ``InputError`` if it has none."""
     name = source_name(file)
     if isinstance(file, Path) and file.is_dir():
@@ -328,11 +337,13 @@ def format_of(file: Path | IO[bytes], kind: str, formats: Mapping[str, Format]) 
         accepted = " or a folder of PBS accounting logs" if kind == "workload" else ""
         raise InputError(f"must be a file{accepted}, got {'another' if accepted else 'a'} folder", source=name)
     plain = name.lower().removesuffix(".gz")
-    matching = [each for each in formats.values() if each.endings and plain.endswith(each.endings)]
     lines = _first_lines(file)
-    for each in (*matching, *formats.values()):  # the content decides where the reader of the ending does not know it
-        if each.is_this(lines):
-            return each
+    matching: list[Format] = []
+    for known in (formats.known(), formats):  # other packages are asked last
+        matching = [each for each in known.values() if each.endings and plain.endswith(each.endings)]
+        for each in (*matching, *known.values()):  # the content decides where the reader of the ending does not know it
+            if each.is_this(lines):
+                return each
     if matching:
         return matching[-1]
     accepted = f"a {kind} in one of the formats {', '.join(formats)}"

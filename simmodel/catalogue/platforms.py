@@ -10,11 +10,16 @@ from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.formats.cgsim import read_cgsim
 from simmodel.formats.hetsim import read_hetsim
 from simmodel.formats.simgrid import read_simgrid
+from simmodel.foundation.entries import load
 from simmodel.foundation.errors import unknown
 from simmodel.foundation.loading import decode, held, peek, source_name
+from simmodel.foundation.packages import offered
 from simmodel.platform.toml import read_toml
 
-__all__ = ["load_platform", "platform_names"]
+__all__ = ["GROUP", "load_platform", "platform_names"]
+
+GROUP = "simmodel.platforms"
+"""The entry points by which packages add ready platforms: each is a platform, or a function that returns one."""
 
 
 def platform_names() -> list[str]:
@@ -32,9 +37,10 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: boo
     Parameters
     ----------
     name_or_path
-        one of ``platform_names()``, or the path of a TOML file, of a platform of SimGrid or HetSim (``.xml``,
-        ``.xml.gz``; told apart by the root element) or of a configuration of CGSim (``.json``). The hosts of SimGrid
-        are the nodes of a cluster or the sites of a grid (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
+        one of ``platform_names()``, a name that another package adds (:data:`GROUP`), or the path of a TOML file, of a
+        platform of SimGrid or HetSim (``.xml``, ``.xml.gz``; told apart by the root element) or of a configuration of
+        CGSim (``.json``). The hosts of SimGrid are the nodes of a cluster or the sites of a grid
+        (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
     machine
         whether the hosts of a platform of SimGrid are the processors of a machine, for tasks
     trust
@@ -58,7 +64,11 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: boo
         return _read(bundled, trust, machine)
     path = Path(name_or_path)
     if isinstance(name_or_path, str) and not re.search(r"[/\\.]|^-$", name_or_path) and not path.is_file():
-        raise unknown("platform", name_or_path, platform_names())
+        others = offered(GROUP)
+        if name_or_path not in others:
+            raise unknown("platform", name_or_path, [*platform_names(), *others])
+        found: Any = load(others[name_or_path])
+        return found() if callable(found) else found
     return _read(held(path), trust, machine)
 
 

@@ -3,11 +3,15 @@
 A command is a function that :func:`~simmodel.commands.values.command` declares, with its arguments and examples; its
 docstring is the description in the help, and it may return an exit status. Only the module of the chosen command is
 imported, and modules imported only to run it are imported in the function: help is shown without numpy.
+
+Other packages add commands by entry points of the group ``simmodel.commands``: the value is a module that declares a
+command of the entry point's name. Or the module has ``ACTIONS``, a mapping of the first words of the command to what
+they do in one line and to the module that declares each, and ``EXAMPLES``; then its docstring is the description.
 """
 
 from __future__ import annotations
 
-__all__ = ["ACTIONS", "COMMANDS", "MODULES"]
+__all__ = ["COMMANDS", "GROUP", "MODULES", "others"]
 
 COMMANDS = {
     "batch": "replay a log under a policy",
@@ -25,45 +29,31 @@ COMMANDS = {
     "portfolio": "choose the policy at each decision by simulation",
     "resume": "continue an experiment that was stopped",
     "sensitivity": "which parameters of a model move its outputs",
-    "slurm": "schedule as a site's Slurm does, from its own files",
-    "twin": "follow a scheduler, foretell and advise",
     "verify": "hold a schedule against what is possible and a policy",
     "whatif": "compare policies from a snapshot on",
 }
 """The commands and their help in one line, in the order of the help; each is declared in a module of this package."""
 
-ACTIONS = {
-    "slurm": {
-        "read": "read a site's Slurm as platform, policy and workload",
-        "replay": "compare the simulated schedule with the recorded one, or change settings",
-    },
-    "twin": {
-        "check": "try the parts of a configuration, and say what it may do",
-        "describe": "describe the cluster of a scheduler as a platform",
-        "shadow": "compare what a scheduler does with what a policy would do",
-        "install-hooks": "write the scripts that tell a stream what a scheduler does",
-        "predict": "predict when waiting jobs start",
-        "explain": "say why a job waits in the cluster",
-        "replay": "replay a log on a simulated cluster that takes the advice",
-        "release": "give everything back to the scheduler by hand",
-        "replay-audit": "make each decision of an audit log again",
-        "run": "follow a cluster as a configuration says",
-        "status": "print what a running twin says of itself",
-        "submit": "submit a job to the cluster where it should end first",
-        "watchdog": "give everything back to the scheduler when the twin is gone",
-    },
-}
-"""The actions of the commands that have some, as above; each is declared in a module of the command's package."""
-
 _SEVERAL = {
     "compare": ("portfolio",),
     "experiments": ("calibrate", "optimise", "resume", "sensitivity"),
     "judging": ("explain", "identify", "verify"),
-    "slurm": ("slurm read", "slurm replay"),
-    "twin operating": ("twin check", "twin release", "twin run", "twin status", "twin watchdog"),
-    "twin replay": ("twin replay-audit", "twin shadow"),
-    "twin scheduler": ("twin describe", "twin install-hooks"),
-    "twin waiting": ("twin explain", "twin predict"),
 }
-MODULES = {name: module for module, names in _SEVERAL.items() for name in names}
-"""The modules of commands that have not one of their own name."""
+MODULES = {
+    **{name: f"simmodel.commands.{name}" for name in COMMANDS},
+    **{name: f"simmodel.commands.{module}" for module, names in _SEVERAL.items() for name in names},
+}
+"""The modules that declare them."""
+
+GROUP = "simmodel.commands"
+
+
+def others() -> dict[str, str]:
+    """Return the modules of the commands that other packages add, by name; a name of the core stays the core's.
+
+    >>> sorted(others().keys() & COMMANDS.keys())
+    []
+    """
+    from simmodel.foundation.packages import offered
+
+    return {name: module for name, module in offered(GROUP).items() if name not in COMMANDS}

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import database, files, label, page, picture, plot, write_and_say
+from simmodel.commands.outputs import database, files, log_name, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HORIZON,
     LOG,
@@ -57,7 +57,7 @@ def compare(options: argparse.Namespace) -> None:
         whole = None if options.html is None else True
         found = compared(platform, options.log, policies, executor=executor, results=whole, **given)
     first = found.results[0]
-    head = f"{label(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
+    head = f"{log_name(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
     said = [head, "", found.summary(), *first.report.lines()]
     write_and_say(
         options,
@@ -65,7 +65,7 @@ def compare(options: argparse.Namespace) -> None:
         indent="",
         table=found.table.to_csv,
         plot=picture(found.plot),
-        html=lambda path: found.to_html(path, title=label(options.log)),
+        html=lambda path: found.to_html(path, title=log_name(options.log)),
     )
 
 
@@ -121,7 +121,7 @@ def portfolio(options: argparse.Namespace) -> None:
     with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:
         found = compare_portfolio(platform, options.log, _text(options), executor=executor, results=whole, **given)
     result = found.portfolio
-    head = f"{label(options.log)}: {result.metrics()['jobs']:,} jobs on {result.processors:,} processors"
+    head = f"{log_name(options.log)}: {result.metrics()['jobs']:,} jobs on {result.processors:,} processors"
     time, choices = result.decisions, found.choices
     spent = (
         f"{choices:,} choices; a decision took {1e3 * time['mean']:.3g} ms on average, {1e3 * time['max']:.3g} at most"

@@ -213,13 +213,13 @@ def _broker(options: argparse.Namespace, plugin: str) -> str:
 def _data_set(options: argparse.Namespace, grid: Any, broker: str) -> Any:
     """Return the writer of a run's data set, which observes the grid from now on; ``None`` if none was requested."""
     from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
-    from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+    from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
     from simmodel.results.streams import DataSet
 
     if options.db is None and options.csv is None:
         return None
     layouts: dict[str, tuple[Any, dict[str, Any]]] = {
-        "simmodel": (GridEvents, {"events": list(EVENTS), "jobs": list(JOBS)}),
+        "simmodel": (GridEvents, {"events": list(GRID_EVENTS), "jobs": list(GRID_JOBS)}),
         "cgsim-states": (CGSimStates, {"EVENTS": CGSIM_STATES}),
         "cgsim-events": (CGSimEvents, {"EVENTS": CGSIM_EVENTS}),
     }

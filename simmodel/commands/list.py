@@ -75,6 +75,8 @@ def _documented(entries: Mapping[str, object]) -> Rows:
 def _list_platforms() -> Rows:
     """Return the bundled platforms, each with its kind and the beginning of its description."""
     from simmodel.catalogue import load_platform
+    from simmodel.catalogue.platforms import GROUP
+    from simmodel.foundation.packages import offered
 
     rows: Rows = []
     for name, document in _bundled("platforms"):
@@ -84,7 +86,7 @@ def _list_platforms() -> Rows:
             kind, text = document["kind"], document.get("description", "")
         sentence = _first_sentence(text)
         rows.append((name, kind, sentence if len(sentence) <= 72 else sentence.partition(":")[0]))  # of a line
-    return rows
+    return rows + [(name, "", f"from {source}") for name, source in offered(GROUP).items()]
 
 
 def _list_workloads() -> Rows:

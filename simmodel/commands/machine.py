@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import DISPLAY, database, files, label, page, picture, plot, write_and_say
+from simmodel.commands.outputs import DISPLAY, database, files, log_name, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     HETSIM,
     REPAIR,
@@ -83,7 +83,7 @@ def run(options: argparse.Namespace) -> None:
 
 def work_label(workload: str) -> str:
     """Return the name of work: of a file without folder and ending, any other text unchanged."""
-    return workload if "=" in workload or not Path(workload).suffix else label(workload)
+    return workload if "=" in workload or not Path(workload).suffix else log_name(workload)
 
 
 def critical_lines(result: MachineResult) -> list[str]:

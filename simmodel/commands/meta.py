@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import files, label, page, picture, plot, write_and_say
+from simmodel.commands.outputs import files, log_name, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
     POLICY,
     READING,
@@ -96,7 +96,7 @@ def run(options: argparse.Namespace) -> None:
             **given,
         )
     last = found[list(found.results)[-1]]
-    title = f"{', '.join(map(label, options.logs))} on {len(clusters)} clusters under {', '.join(found.results)}"
+    title = f"{', '.join(map(log_name, options.logs))} on {len(clusters)} clusters under {', '.join(found.results)}"
     said = [title, found.summary(), *(f"  {line}" for line in last.report.lines())]
     write_and_say(
         options,

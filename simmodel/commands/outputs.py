@@ -28,8 +28,8 @@ __all__ = [
     "check_outputs",
     "database",
     "files",
-    "label",
     "live",
+    "log_name",
     "needs",
     "page",
     "picture",
@@ -120,7 +120,7 @@ def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
                 view.stay()
 
 
-def label(log: str) -> str:
+def log_name(log: str) -> str:
     """Return the name of a file's run: that of the file, without folder and ending."""
     name = Path(log).name.removesuffix(".gz")
     return name.rpartition(".")[0] or name

@@ -5,17 +5,18 @@ from __future__ import annotations
 import argparse
 import re
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from inspect import cleandoc
 from shutil import get_terminal_size
-from typing import NoReturn
+from typing import Any, NoReturn, TypeAlias
 
-from simmodel.commands import ACTIONS, MODULES
+from simmodel.commands import MODULES, others
 from simmodel.commands.values import DECLARED, limit, one_of, output, source
 
 __all__ = ["ActionParser", "CommandParser", "command_parser"]
 
+Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _REWORDED = {
     "the following arguments are required: ": "missing ",
     "expected one argument": "missing value",
@@ -98,26 +99,41 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class ActionParser(CommandParser):
-    """The parser of a command whose first word is an action: each is a module like that of a command."""
+    """The parser of a command whose first word is an action: each is declared like a command, in a module of its own.
 
-    def __init__(self, name: str, description: str, examples: Sequence[str]) -> None:
-        super().__init__(name, description)
+    ``module`` has the description as its docstring, ``EXAMPLES``, and ``ACTIONS``: by name, what the action does in one
+    line, and the module that declares it.
+    """
+
+    def __init__(self, name: str, module: Any) -> None:
+        super().__init__(name, module.__doc__ or name)
         self._name = name
-        self.add_argument("action", type=one_of(tuple(ACTIONS[name]), "action"), metavar="ACTION", help="see below")
-        width = max(map(len, ACTIONS[name]))
-        lines = [f"  {action:<{width}}  {line}" for action, line in ACTIONS[name].items()]
-        self.end_with(examples)
+        self._actions_of: Mapping[str, tuple[str, str]] = module.ACTIONS
+        self.add_argument("action", type=one_of(tuple(self._actions_of), "action"), metavar="ACTION", help="see below")
+        width = max(map(len, self._actions_of))
+        lines = [f"  {action:<{width}}  {line}" for action, (line, _) in self._actions_of.items()]
+        self.end_with(module.EXAMPLES)
         help_of_one = f"'simmodel {name} ACTION --help' shows the options of an action."
         self.epilog = "\n".join(["actions:", *lines, "", help_of_one, "", self.epilog or ""])
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the options of the action, with the function that runs it."""
-        if not words or words[0] not in ACTIONS[self._name]:
+        if not words or words[0] not in self._actions_of:
             super().read(words[:1])
-        run, parser = command_parser(f"{self._name} {words[0]}")
+        run, parser = self.action(words[0])
         options = parser.read(words[1:])
         options.run = run
         return options
+
+    def action(self, name: str) -> tuple[Run, CommandParser]:
+        """Return the function that runs an action, and its parser."""
+        import_module(self._actions_of[name][1])
+        return _declared(f"{self._name} {name}")
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The names of the actions, in the order of the help."""
+        return tuple(self._actions_of)
 
 
 def _run_action(options: argparse.Namespace) -> int | None:
@@ -129,21 +145,40 @@ def _filled(text: str) -> str:
     return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
 
 
-def command_parser(name: str) -> tuple[Callable[[argparse.Namespace], int | None], CommandParser]:
-    """Return the function that runs a command, whose result is an exit status other than 0, and its parser.
-
-    >>> command_parser("list")[1].read(["policies"]).kind
-    'policies'
-    >>> command_parser("twin")[1].read(["replay", "probe-4"]).log
-    'probe-4'
-    """
-    room = MODULES.get(name, name)
-    module = import_module(f"simmodel.commands.{room.replace(' ', '.').replace('-', '_')}")
-    if name in ACTIONS:
-        return _run_action, ActionParser(name, module.__doc__ or name, module.EXAMPLES)
+def _declared(name: str) -> tuple[Run, CommandParser]:
     found = DECLARED[name]
     parser = CommandParser(name, found.description)
     found.add(parser)
     parser.add_limits()
     parser.end_with(found.examples)
     return found.run, parser
+
+
+def command_parser(name: str) -> tuple[Run, CommandParser]:
+    """Return the function that runs a command, or its action, and its parser; a result is an exit status other than 0.
+
+    Raises
+    ------
+    InputError
+        a command of another package cannot be imported, or its module declares none of this name
+
+    >>> command_parser("list")[1].read(["policies"]).kind
+    'policies'
+    """
+    if name in MODULES:
+        import_module(MODULES[name])
+        return _declared(name)
+    from simmodel.foundation.errors import InputError
+
+    name, _, action = name.partition(" ")
+    path, place = others()[name], f"command {name!r}"
+    try:
+        module = import_module(path)
+    except Exception as error:  # of another package: any
+        raise InputError(f"cannot import {path}: {type(error).__name__}: {error}", place=place) from error
+    if hasattr(module, "ACTIONS"):
+        parser = ActionParser(name, module)
+        return parser.action(action) if action else (_run_action, parser)
+    if name not in DECLARED:
+        raise InputError(f"{path} declares no such command", place=place)
+    return _declared(name)

@@ -55,7 +55,6 @@ __all__ = [
     "RULES",
     "SEED",
     "TRUST",
-    "TWIN",
     "UNTIL",
     "WORKERS",
     "WORKLOAD",
@@ -263,7 +262,6 @@ WORKERS = arguments(
 
 TRUST = argument("--trust", "let files name policies and processors as module:name, which imports code")
 
-TWIN = argument("config CONFIG", "the configuration of the twin (TOML)", source)
 
 WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
 

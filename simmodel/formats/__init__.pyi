@@ -1,3 +1,9 @@
+from .batsim import (
+    BatsimRun as BatsimRun,
+    read_batsim as read_batsim,
+    read_batsim_run as read_batsim_run,
+    write_batsim_jobs as write_batsim_jobs,
+)
 from .cgsim import (
     CGSimSites as CGSimSites,
     CGSimStudy as CGSimStudy,

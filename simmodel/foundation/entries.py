@@ -8,8 +8,17 @@ from importlib import import_module
 from typing import Any, TypeVar
 
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.packages import offered
 
-__all__ = ["Entries", "call_with", "load", "read_parameters", "split_call", "split_names", "value_of"]
+__all__ = [
+    "Entries",
+    "call_with",
+    "load",
+    "read_parameters",
+    "split_call",
+    "split_names",
+    "value_of",
+]
 
 Loaded = TypeVar("Loaded")
 
@@ -45,11 +54,12 @@ class Entries(MutableMapping[str, Loaded]):
     def _look_up(self) -> None:
         """Add the names of entry points, which takes milliseconds."""
         group, self._group = self._group, None
-        if group is not None:
-            from importlib.metadata import entry_points
+        for name, entry in offered(group).items() if group is not None else ():
+            self._entries.setdefault(name, entry)
 
-            for point in entry_points(group=group):
-                self._entries.setdefault(point.name, point.value)
+    def known(self) -> dict[str, Loaded]:
+        """Return those that are known so far: names of other packages only once they have been looked up."""
+        return {name: self[name] for name in list(self._entries)}
 
     def __getitem__(self, name: str) -> Loaded:
         if name not in self:

@@ -9,6 +9,12 @@ from .batch import (
 )
 from .comparison import compare as compare
 from .critical import critical_path as critical_path
+from .features import (
+    JOB_FEATURES as JOB_FEATURES,
+    export_features as export_features,
+    job_features as job_features,
+    task_features as task_features,
+)
 from .objective_scores import hypervolume as hypervolume, pareto_front as pareto_front
 from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
 from .statistics import (

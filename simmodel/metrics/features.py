@@ -1,7 +1,7 @@
 """Tables for machine learning: a row per job or task, with features known at its submission, and its outcomes.
 
 A feature is known just before the submission: it does not change if everything later is unknown. The data set of grids
-has such a table, too (:data:`simmodel.records.grid_events.JOBS`).
+has such a table, too (:data:`simmodel.records.grid_events.GRID_JOBS`).
 """
 
 from __future__ import annotations

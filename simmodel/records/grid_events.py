@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import GridSite, MovedFile
     from simmodel.work.job import Brokered, LiveJob, Run
 
-__all__ = ["EVENTS", "JOBS", "GridEvents"]
+__all__ = ["GRID_EVENTS", "GRID_JOBS", "GridEvents"]
 
-EVENTS: dict[str, str] = {
+GRID_EVENTS: dict[str, str] = {
     "time": "s, the instant",
     "event": "what happened: created, assigned, staging in, queued, running, executing, released, staging out, "
     "finished, failed, rejected, cancelled, retried, transfer started, transfer ended, read started, read ended, "
@@ -44,7 +44,7 @@ EVENTS: dict[str, str] = {
 }
 """The columns of the table ``events``."""
 
-JOBS: dict[str, str] = {
+GRID_JOBS: dict[str, str] = {
     "job": "the id",
     "submit": "s, the instant of its submission (feature)",
     "hour": "hour of the day of the submission, the run beginning at midnight (feature)",
@@ -76,7 +76,7 @@ JOBS: dict[str, str] = {
 
 
 class GridEvents(GridWatch):
-    """Writes the tables :data:`EVENTS` and :data:`JOBS`; parameters are a grid and the sink of the rows."""
+    """Writes the tables :data:`GRID_EVENTS` and :data:`GRID_JOBS`; parameters are a grid and the sink of the rows."""
 
     def __init__(self, grid: Any, sink: RowSink) -> None:
         super().__init__(grid, sink)

@@ -6,6 +6,7 @@ from .data.storage import Storage as Storage, make_storage as make_storage, regi
 from .models import Option as Option, register_model as register_model
 from .network.links import Link as Link
 from .network.network import Network as Network
+from .network.progress import rates_of as rates_of
 from .network.shared_channel import SharedChannel as SharedChannel
 from .network.sharing_rule import SharingRule as SharingRule
 from .network.transfer import LinkFailed as LinkFailed, Transfer as Transfer

@@ -9,13 +9,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.foundation.entries import call_with, load, read_parameters, split_call, split_names
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.packages import UNSEEN, installed, offered
 from simmodel.scheduling.protocol import Decides, DecidingObject, FunctionPolicy, Policy
 
 if TYPE_CHECKING:
@@ -91,10 +92,6 @@ BUILT_IN: dict[str, tuple[str, str]] = {
     "equal-shares": (
         "simmodel.policies.malleable:EqualShares",
         "EASY; elastic jobs start if they fit at their minimum, and have equal shares",
-    ),
-    "slurm": (
-        "simmodel.policies.slurm.policy:Slurm",
-        "Slurm's main and backfill loops at their own instants; slurm(bf_interval=60, ...): by Slurm's names",
     ),
     "portfolio": (
         "simmodel.policies.portfolio:Portfolio",
@@ -212,20 +209,31 @@ def register_policy(
 
 
 @cache
-def _offered() -> tuple[EntryPoint, ...]:
-    """Return the entry points of other packages, looked up once per process: it takes milliseconds."""
-    return tuple(entry_points(group="simmodel.policies"))
+def _of_others() -> dict[str, _Entry]:
+    """Return the policies that other packages add, each imported for its kind of decision and its line.
+
+    One that cannot be imported breaks nothing: it is left out here, and who asks for its name gets the reason.
+    """
+    found = {}
+    for name, source in offered("simmodel.policies").items():
+        with suppress(InputError):
+            found[name] = _described(source)
+    return found
+
+
+def _described(source: str) -> _Entry:
+    found = _load(source.partition("(")[0])
+    line = (inspect.getdoc(found) or "").partition("\n")[0].rstrip(".")
+    decides: Decides = found.decides if isinstance(found, Policy) or _is_policy_class(found) else "anything"
+    return _Entry(source, line or f"from {source}", decides)
 
 
 def _known() -> dict[str, _Entry]:
-    known = dict(_ENTRIES)
-    for entry in _offered():
-        known.setdefault(entry.name, _Entry(_of_entry_point(entry), f"from {entry.value}", "anything"))
-    return known
+    return _ENTRIES | {name: each for name, each in _of_others().items() if name not in _ENTRIES}
 
 
-def _of_entry_point(entry: EntryPoint) -> Callable[..., Any]:
-    return lambda *values, **options: entry.load()(*values, **options)
+def _is_policy_class(found: object) -> bool:
+    return isinstance(found, type) and issubclass(found, Policy)
 
 
 def policy_names(decides: Decides | None = None) -> dict[str, str]:
@@ -329,7 +337,7 @@ def imports_code(text: str) -> bool:
 
     >>> [imports_code(each) for each in ("sjf+easy", "portfolio(easy, mine:Policy)", "mine:order+easy")]
     [False, True, True]
-    >>> imports_code("slurm(partitions=(work:nodes=n[1-8]:default))")
+    >>> imports_code("portfolio(objective=min-max:wait_mean)")
     False
     """
     if ":" not in text or _depth(text) > DEEPEST:
@@ -349,9 +357,9 @@ def imports_code(text: str) -> bool:
 
 def _is_plain(name: str) -> bool:
     """Whether a policy reads its parameters as words of its own."""
-    source = _ENTRIES[name].source if name in _ENTRIES else None
+    source: Any = _ENTRIES[name].source if name in _ENTRIES else offered("simmodel.policies").get(name)
     made = _load(source.partition("(")[0]) if isinstance(source, str) else source
-    return isinstance(made, type) and issubclass(made, Policy) and made.plain
+    return _is_policy_class(made) and made.plain
 
 
 def _depth(text: str) -> int:
@@ -382,9 +390,13 @@ def _make(text: str, whole: str, asked: Sequence[Decides], **more: str) -> Polic
             isinstance(source, Policy) or list(inspect.signature(source).parameters) == ["view"]  # itself a policy
         )
     else:
+        if name in (others := offered("simmodel.policies")):
+            _load(others[name])  # raises: it cannot be imported
         kinds = {*asked, "anything"}
         fitting = [each for each, entry in known.items() if not asked or (entry.decides or _kind_of(entry)) in kinds]
-        raise unknown("policy", name, fitting)
+        error = unknown("policy", name, fitting)
+        error.message += UNSEEN if not installed() else ""
+        raise error
     options |= more
     if makes:
         return policy(_made(name, source, values, options))

@@ -1,7 +1,8 @@
+from .bully import bully_claims as bully_claims, bully_study as bully_study
 from .fat import fat_curve as fat_curve
 from .hetsim import setup_study as setup_study
 from .malleable import malleable_study as malleable_study
-from .metascheduling import broker_study as broker_study
+from .metascheduling import broker_study as broker_study, case_study as case_study
 from .schedtwin import (
     schedtwin_portfolio as schedtwin_portfolio,
     schedtwin_run as schedtwin_run,

@@ -190,8 +190,8 @@ class Traffic(Messages):
         return sources, destinations, amounts[sources, destinations] * each
 
 
-@attrs.frozen
-class Phase:
+@attrs.frozen(repr=False)
+class Phase(Fields):
     """A phase of a job: the traffic among its nodes, and the seconds that they compute meanwhile at speed 1."""
 
     traffic: Traffic | None = None

@@ -86,7 +86,7 @@ def test_the_machine_of_hetsims_experiment(speed, setup) -> None:
     assert (spec.home, spec.time_unit) == ("node0", "a unit of time")
 
 
-def test_some_figures_of_real_machines() -> None:
+def test_bundled_machines_have_figures_of_real_ones() -> None:
     gpus = load_platform("a100x4")
     assert gpus.architectures[1].performance[0] == pytest.approx(9.7e12 / 36e9, rel=0.01)
     assert gpus.architectures[1].performance[1] == pytest.approx(2039 / (204.8 / 64), rel=0.01)

@@ -53,7 +53,7 @@ def test_every_ready_work_and_every_kind_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", READY)
-def test_ready_works(name) -> None:
+def test_ready_works_have_their_sizes_and_repeat(name) -> None:
     kind, tasks, objects = READY[name]
     work = load_tasks(name)
     assert sum(len(each) for each in sets(work)) == tasks
@@ -104,7 +104,7 @@ def test_figures_of_ready_works() -> None:
 # ---------------------------------------------------------------------- texts
 
 
-def test_texts() -> None:
+def test_texts_of_generators_draw_tasks_as_they_say() -> None:
     work = load_tasks("random: tasks = 1e3, families=4 ,run=10-20,objects=1..2,size=4MB-0.3GB,partial=0.5", seed=3)
     assert (len(work), {*work.families}) == (1000, {f"family{i}" for i in range(4)})
     assert (min(work.run) >= 10, max(work.run) <= 20) == (True, True)
@@ -126,7 +126,7 @@ def test_texts() -> None:
     assert [at for at, _ in load_tasks("dressed:workflow=fork-join,copies=3,gap=5")] == [5, 10, 15]
 
 
-def test_files(tmp_path) -> None:
+def test_files_of_workflows_and_settings_are_tasks(tmp_path) -> None:
     rng = np.random.default_rng(0)
     flow = layered(20, rng=rng)
     write_daggen(flow, tmp_path / "graph.dot")

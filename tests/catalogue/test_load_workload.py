@@ -1,20 +1,23 @@
 """Workloads by name and by file: all bundled ones load, all formats are detected from ending or content."""
 
+import ast
 import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from simmodel import formats
 from simmodel.catalogue import bundled_names, load_workload
 from simmodel.catalogue.bundled import bundled_file, bundled_folder
-from simmodel.catalogue.formats import FORMATS
+from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS
 from simmodel.catalogue.tasks import task_names
 from simmodel.formats.swf import read_swf, write_swf
 from simmodel.foundation.errors import InputError
 from simmodel.generators.settings import GENERATORS, generate
 from simmodel.work.transformations import offered_load
 from tests.helpers.data_files import data_file
+from tests.helpers.package_imports import MODULES, parsed
 
 # name: jobs, processors, offered load
 READY = {
@@ -47,6 +50,34 @@ CONTENT = {
     "csv": CSV,
     "toml": TOML,
 }
+"""An example of each format: one job at 0, which runs for 100 s on 5 processors."""
+
+
+def readers() -> dict[str, str]:
+    """Return the readers of workloads and workflows in simmodel/formats, and the module of each."""
+    return {
+        node.name: name.removeprefix("simmodel.formats")
+        for name, path in MODULES.items()
+        if name.startswith("simmodel.formats.")
+        for node in parsed(path).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("read_") and node.returns is not None
+        if ast.unparse(node.returns) in ("Workload", "Workflow")
+    }
+
+
+def test_every_reader_of_work_is_registered():
+    registered = {each.read.__name__ for each in (*FORMATS.values(), *WORKFLOW_FORMATS.values())}
+    lacking = [
+        f"{name}: add a Format to FORMATS, or to WORKFLOW_FORMATS, in simmodel/catalogue/formats.py"
+        for name in readers().keys() - registered
+    ]
+    lacking += [
+        f"{name}: add `from {module} import {name} as {name}` to simmodel/formats/__init__.pyi"
+        for name, module in readers().items()
+        if name not in formats.__all__
+    ]
+    lacking += [f"{name}: add an example of it to CONTENT in this file" for name in FORMATS.keys() - CONTENT.keys()]
+    assert lacking == [], "\n".join(lacking)
 
 
 @pytest.mark.few(4)
@@ -79,10 +110,9 @@ def test_another_seed_gives_another_workload():
     assert (load_workload("lublin-256", seed=9)["run"] != load_workload("lublin-256")["run"]).any()
 
 
-@pytest.mark.parametrize("name", sorted(CONTENT))
+@pytest.mark.parametrize("name", sorted(CONTENT.keys() & FORMATS.keys()))
 @pytest.mark.parametrize("seen_by", ["ending", "content", "gzip content", "format"])
 def test_formats_are_seen(name, seen_by, tmp_path):
-    assert sorted(CONTENT) == sorted(FORMATS)
     own = (FORMATS[name].endings or (".json",))[0]  # the ending of several formats says nothing of one
     ending = own if seen_by == "ending" else ".txt" if seen_by == "content" else ""
     path = tmp_path / f"log{ending}"
@@ -126,7 +156,7 @@ def test_another_folder_is_not_read_as_logs(tmp_path):
         (Path("zzz"), "zzz: no such file"),
     ],
 )
-def test_what_is_not_there(given, sentence):
+def test_unknown_names_and_missing_files_are_named(given, sentence):
     with pytest.raises(InputError) as caught:
         load_workload(given)
     assert sentence in str(caught.value)
@@ -138,7 +168,7 @@ PARSABLE = "; of Slurm's commands the output of sacct --parsable2 with its heade
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"", "in one of the formats swf, gwf, sacct, cgsim, pbs, batsim, toml, csv, or a workflow in one of dax, "),
+        (b"", f"in one of the formats {', '.join(FORMATS)}, or a workflow in one of dax, "),
         (b"", ", got an empty file"),
         (
             b'{"meta": {}, "jobs": [{"job_id": 7}]}',

@@ -25,7 +25,7 @@ def test_format_is_seen_from_content(tmp_path: Path) -> None:
         "wfformat": json.dumps(wfformat()),
         "sst": json.dumps({"tasks": [GOOD]}),
     }
-    assert contents.keys() == WORKFLOW_FORMATS.keys()
+    assert contents.keys() == WORKFLOW_FORMATS.keys(), "add an example of each new format to contents"
     for name, content in contents.items():
         (tmp_path / name).write_text(content)
         assert load_workflow(tmp_path / name).tasks == load_workflow(str(tmp_path / name), format=name).tasks

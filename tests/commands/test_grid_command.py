@@ -104,7 +104,7 @@ def test_a_streamed_run_has_no_picture(grid, capsys):
 
 
 @pytest.mark.parametrize("schema", ["cgsim-states", "cgsim-events"])
-def test_schemas_of_cgsim(grid, schema):
+def test_the_grid_command_writes_cgsims_schemas(grid, schema):
     assert main(["grid", "grid.toml", "--jobs", "jobs.csv", "--db", "a.sqlite", "--schema", schema]) == 0
     with sqlite3.connect(grid / "a.sqlite") as database:
         assert database.execute("SELECT count(*) FROM EVENTS").fetchone()[0] > 0

@@ -12,13 +12,13 @@ import pytest
 import simmodel.commands
 from simmodel import __version__
 from simmodel.cli import HELP, START, main
-from simmodel.commands import ACTIONS, COMMANDS, MODULES
+from simmodel.commands import COMMANDS, MODULES
 from simmodel.commands.parser import command_parser
 from simmodel.commands.values import DECLARED
+from tests.helpers.commands_there import ALL, SPELLED
 from tests.helpers.new_process import printed
-from tests.helpers.slurm_sacct import sacct_line, site_folder
 
-HELPS = ("", "--help", "--version", *COMMANDS)
+HELPS = ("", "--help", "--version", *ALL)
 HEAVY = ("numpy", "simpy", "networkx", "cattrs", "pandas", "matplotlib", "tqdm")
 
 
@@ -62,7 +62,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of a pro
 def test_the_help_imports_no_command_and_no_library(name: str) -> None:
     modules = imported_by_help()[name]
     assert modules.isdisjoint([*HEAVY, "attrs", "argparse"])
-    assert {name for name in modules if name.startswith("simmodel.commands.")} == set()
+    assert {name for name in modules if name.startswith(("simmodel.commands.", "simmodel_site"))} == set()
 
 
 @needs_fork
@@ -70,8 +70,7 @@ def test_the_help_imports_no_command_and_no_library(name: str) -> None:
 def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> None:
     modules = imported_by_help()[name]
     assert modules.isdisjoint(HEAVY)
-    others = {f"simmodel.commands.{MODULES.get(other, other)}" for other in COMMANDS}
-    others -= {f"simmodel.commands.{MODULES.get(name, name)}"}
+    others = set(MODULES.values()) - {MODULES[name]}
     assert modules & others <= (
         {"simmodel.commands.machine", "simmodel.commands.experiments"} if name == "explore" else set()
     )
@@ -80,11 +79,10 @@ def test_the_help_of_a_command_imports_no_other_and_nothing_heavy(name: str) -> 
 def test_every_command_is_in_the_table() -> None:
     for each in walk_packages(simmodel.commands.__path__, "simmodel.commands."):
         import_module(each.name)
-    actions = {f"{name} {action}" for name in ACTIONS for action in ACTIONS[name]}
-    assert set(DECLARED) == set(COMMANDS) - set(ACTIONS) | actions
-    assert set(DECLARED) >= set(MODULES)
-    for name in DECLARED:
+    for name in SPELLED:
         assert command_parser(name)[0] is DECLARED[name].run
+    assert set(DECLARED) == set(SPELLED)
+    assert set(COMMANDS) == set(MODULES)
 
 
 # ---------------------------------------------------------------------- texts
@@ -109,7 +107,7 @@ def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert text in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALL)
 def test_the_help_of_a_command_ends_with_its_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, "--help"]) == 0
     said = capsys.readouterr().out
@@ -126,7 +124,7 @@ def test_options_that_no_text_can_give_are_left_out(capsys: pytest.CaptureFixtur
     assert "--below" not in said
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", ALL)
 def test_examples_are_read(name: str) -> None:
     for line in examples(command_parser(name)[1].epilog or ""):
         program, command, *arguments = shlex.split(line)
@@ -135,17 +133,23 @@ def test_examples_are_read(name: str) -> None:
 
 
 LONG = {"grid", "meta", "optimise", "twin"}
+ON_A_FOLDER = {"slurm"}  # of a site's own files
 
 
 @pytest.mark.few(4)
 @pytest.mark.parametrize(
-    "name", [None, *(pytest.param(each, marks=[pytest.mark.long] if each in LONG else []) for each in COMMANDS)]
+    "name",
+    [
+        None,
+        *(
+            pytest.param(each, marks=[pytest.mark.long] if each in LONG else [])
+            for each in ALL
+            if each not in ON_A_FOLDER
+        ),
+    ],
 )
 def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    if name == "slurm":
-        (tmp_path / "site").mkdir()
-        site_folder(tmp_path / "site", [sacct_line(1)])
     lines = examples(START + HELP if name is None else command_parser(name)[1].epilog or "")
     for line in lines:
         program, command, *arguments = shlex.split(line)

@@ -74,7 +74,7 @@ def run(folder, platform: str, workload: str, files: dict[str, str]) -> int:
 
 @pytest.mark.parametrize("platform", ["m.toml", "m.xml"])
 @pytest.mark.parametrize("workload", ["w.dax", "w.json", "w.toml"])
-def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
+def test_right_files_run(platform, workload, tmp_path, capsys) -> None:
     assert run(tmp_path, platform, workload, {}) == 0
     assert "2 (2 done)" in capsys.readouterr().out
 
@@ -185,7 +185,7 @@ def test_what_is_right_runs(platform, workload, tmp_path, capsys) -> None:
         ("w.toml", changed(TASKS, '"1MB"', '"1TB"'), "a->b"),
     ],
 )
-def test_one_sentence(file, text, said, tmp_path, capsys) -> None:
+def test_wrong_files_get_one_sentence(file, text, said, tmp_path, capsys) -> None:
     platform = file if file.startswith("m.") else "m.toml"
     workload = file if file.startswith("w.") else "w.dax"
     assert run(tmp_path, platform, workload, {file: text}) == 2

@@ -65,7 +65,7 @@ def test_wrong_policies_are_refused_before_anything_runs(policies: object, sente
         compare(4, JOBS, policies)
 
 
-def test_looks_of_a_comparison() -> None:
+def test_summaries_and_plots_of_a_comparison() -> None:
     found = compare(4, JOBS, {"<fcfs>": "fcfs", "easy": "easy"})
     assert "&lt;fcfs&gt;" in found._repr_html_()
     lines = found.summary(["wait_mean", "fairness_users"]).splitlines()

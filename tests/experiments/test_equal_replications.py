@@ -73,7 +73,7 @@ def test_metrics_that_do_not_move_are_named_beside_those_that_do() -> None:
     assert "±" in lines[0]
 
 
-def test_replications_of_one_log() -> None:
+def test_replications_of_one_log_have_no_interval() -> None:
     found = replicate(simulate, 5, platform=4, workload=LOG, policy="easy")
     assert str(found["wait_mean"]) == "13.5 (no interval: all 5 samples are equal)"
     assert found.summary().splitlines()[-1] == EQUAL
@@ -105,7 +105,7 @@ def test_a_sequence_goes_on_where_only_the_goal_stays() -> None:
         ({"wait": [1.0, 1.0], "makespan": [1.0, 2.0]}, True),
     ],
 )
-def test_what_depends_on_the_seed(values: dict[str, list[float]], moves: bool) -> None:
+def test_only_differences_beyond_rounding_depend_on_the_seed(values: dict[str, list[float]], moves: bool) -> None:
     assert depends_on_seed((name, np.array(each)) for name, each in values.items()) == moves
 
 

@@ -76,7 +76,7 @@ def test_the_table_has_means_and_intervals(found: Exploration) -> None:
         found["slow"]
 
 
-def test_pictures_of_explorations(found: Exploration) -> None:
+def test_plots_of_explorations_name_metrics_and_policies(found: Exploration) -> None:
     import matplotlib.pyplot as plt
 
     figure = found.plot(["slr", "makespan"])
@@ -87,7 +87,7 @@ def test_pictures_of_explorations(found: Exploration) -> None:
     plt.close("all")
 
 
-def test_executors_and_one_seed() -> None:
+def test_an_executor_changes_nothing_and_one_seed_has_no_interval() -> None:
     flow = Workflow([Task(id=i, run=i + 1.0) for i in range(6)], name="six")
     spec = small_machine(GPU)
     with ThreadPoolExecutor(2) as pool:
@@ -107,7 +107,7 @@ def test_work_may_be_drawn_by_a_function() -> None:
     assert len(np.unique(drawn.samples["makespan"])) == 3
 
 
-def test_jobs_on_clusters() -> None:
+def test_numbers_of_processors_are_platforms() -> None:
     found = explore([4, 8], "probe-4", ["fcfs", "easy"], seeds=[0])
     assert found.labels("platform") == ["4", "8"]
     assert "mean wait" in found.summary(["wait_mean"])

@@ -74,7 +74,7 @@ def test_a_mean_speed_keeps_the_proportions_of_hosts():
     assert (both.speed, both.capacity) == (3, 6)
 
 
-def test_keywords_of_a_function():
+def test_keywords_of_a_function_are_parameters():
     def model(speed, overhead=60):
         return speed, overhead
 

@@ -33,7 +33,7 @@ JobID|JobName|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|ReqCPUS|NNodes|State|
 """
 
 
-def test_sacct():
+def test_columns_of_sacct_are_read():
     log = read_sacct(io.StringIO(SACCT), timezone=None)
     assert log["job"].tolist() == ["10", "12_3", "13+0", "14", "15"]
     assert (log["submit"] - NOON).tolist() == [0, 30, 40, 50, 60]
@@ -116,7 +116,7 @@ def test_bad_lines_are_counted_where_that_is_asked_for():
         ("", np.nan),
     ],
 )
-def test_durations(text, seconds):
+def test_durations_are_seconds(text, seconds):
     assert duration(text) == pytest.approx(seconds, nan_ok=True)
 
 
@@ -126,7 +126,7 @@ def test_what_is_no_duration(text):
         duration(text)
 
 
-def test_instants_and_memory():
+def test_instants_and_sizes_of_memory_are_read():
     assert instant("2024-05-01T14:00:00+02:00") == NOON
     assert memory("16777216kb") == 16 * GB
     with pytest.raises(ValueError, match="4X"):
@@ -220,7 +220,7 @@ def test_the_largest_numbers_of_64_bits_are_read():
     assert (log["processors"].tolist(), log["nodes"].tolist()) == ([2**62], [2**30])
 
 
-def test_pbs():
+def test_columns_of_pbs_are_read():
     log = read_pbs(io.StringIO(PBS))
     assert log["job"].tolist() == ["1", "2", "3", "7[1]"]
     assert (log["submit"] - NOON).tolist() == [0, 5, 6, 3960]

@@ -84,7 +84,7 @@ def replay(given, platform):
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_a_profile_alone(profile, platform):
+def test_each_profile_alone_ends_as_by_hand(profile, platform):
     result = replay(document(job(profile)), platform)
     assert result.jobs["status"].tolist() == ["completed"]
     assert result.jobs["end"].tolist() == pytest.approx([ALONE[profile]], rel=1e-12)
@@ -249,7 +249,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_workloads_of_batsim(name):
+def test_workloads_of_batsim_run_for_their_delays_or_limits(name):
     work = data_file(f"platform/{name}.json.gz")
     run = read_batsim_run(work, data_file("platform/batsim_cluster512.xml.gz"))
     assert (len(run.workload), run.workload.processors) == FILES[name]

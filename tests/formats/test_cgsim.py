@@ -52,7 +52,7 @@ def changed(**changes):
         ({"A": {**SITE, "files": [["f"]]}}, "A.files[0]: must be a name and a number of bytes"),
     ],
 )
-def test_wrong_sites(document, message):
+def test_wrong_sites_are_refused(document, message):
     with pytest.raises(InputError) as caught:
         read_cgsim_sites(text(document))
     assert str(caught.value).startswith(f"an open file, {message}")

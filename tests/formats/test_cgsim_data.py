@@ -62,7 +62,7 @@ def toy(folder):
     return attrs.evolve(study.grid, files=files), study, rows
 
 
-def test_the_toy_run_is_cgsims(tmp_path):
+def test_the_toy_run_has_the_times_of_cgsim(tmp_path):
     grid, study, rows = toy(tmp_path)
     assert (study.plugin, study.output) == ("simple", "../toy_data/toy_job.db")
     jobs = {str(job["job"]): job for job in simulate(grid, study.workload, "recorded").jobs.rows()}

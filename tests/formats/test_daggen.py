@@ -50,7 +50,7 @@ def test_daggen_of_real_graphs_and_back(name: str, tmp_path: Path) -> None:
     }
 
 
-def test_daggen_text() -> None:
+def test_daggens_text_is_read() -> None:
     flow = read_daggen(io.StringIO(TEXT))
     assert [(task.id, task.flop, task.serial) for task in flow] == [(1, 2000, 0.15), (2, 3000, 0.05), (5, 500, 0.2)]
     assert flow.edges == (Edge(1, 5, ("1->5",), 800),)

@@ -85,7 +85,7 @@ def test_dax_data_of_an_edge_are_what_one_writes_and_the_other_reads() -> None:
     assert read_dax(data_file("dax/floodplain.xml.gz"))["sin"].cores == 160
 
 
-def test_dax_3() -> None:
+def test_files_edges_and_profiles_of_dax_3_are_read() -> None:
     text = """<?xml version="1.0" encoding="UTF-8"?>
     <adag xmlns="http://pegasus.isi.edu/schema/DAX" version="3.6" name="black">
       <file name="f.a"><metadata key="size">500</metadata><pfn url="file:///f.a" site="local"/></file>

@@ -8,7 +8,7 @@ from simmodel.formats.documents import read_json, read_xml
 from simmodel.foundation.errors import InputError
 
 
-def test_xml_without_root() -> None:
+def test_xml_without_a_root_gets_one() -> None:
     root, _ = read_xml(io.StringIO("<?xml version='1.0'?>\n<Pool id='1'/>\n<Link/>"), root="platform")
     assert [(each.tag, each.line) for each in root] == [("Pool", 2), ("Link", 3)]
     with pytest.raises(InputError, match="line 2: invalid XML: mismatched tag"):

@@ -284,7 +284,7 @@ def test_every_key_in_every_form(text) -> None:
     assert config == HetSimConfig(**VALUES)
 
 
-def test_what_a_configuration_means() -> None:
+def test_a_configuration_becomes_options_of_generators() -> None:
     assert HetSimConfig().options() == {}
     assert HetSimConfig(**VALUES).options() == {
         "run": (10, 500),

@@ -8,7 +8,7 @@ from simmodel.work.workflow import Edge
 from tests.helpers.workflow_documents import GOOD, as_file
 
 
-def test_sst() -> None:
+def test_tasks_and_machine_of_sst_are_read() -> None:
     tasks = [
         {"id": 1, "execution_time": 100, "resources": {"cpu": 2, "memory": 1024}, "dependencies": []},
         {"id": "two", "execution_time": 50.5, "resources": {"cpu": 1}, "dependencies": [1], "priority": 3},

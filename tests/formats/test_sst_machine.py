@@ -37,7 +37,7 @@ def ends(documents, at=None, policy="hrr", **options) -> list:
     return by_set
 
 
-def test_the_machine_of_a_file() -> None:
+def test_a_file_of_sst_names_cores_memory_and_queue_of_its_machine() -> None:
     spec = machine_for(as_file(document((1, 1), preemption=True)))
     (node,) = spec.processors
     assert (node.cores, node.queue, node.preemption, spec.pools[0].size) == (10, "priority", "suspend", 8192 * 2**20)
@@ -72,7 +72,7 @@ def test_a_workflow_that_is_never_stopped_among_those_that_are() -> None:
 
 
 @given(st.lists(st.booleans(), max_size=6))
-def test_levels(stoppable) -> None:
+def test_later_workflows_rank_above_those_that_may_be_stopped(stoppable) -> None:
     levels = _levels(stoppable)
     for i, may in enumerate(stoppable):
         for later in levels[i + 1 :]:

@@ -124,7 +124,7 @@ def test_comments_and_blank_lines_between_the_jobs():
 
 
 @pytest.mark.parametrize("make", [str, Path, lambda path: path.open(), lambda path: path.open("rb")])
-def test_any_source(make, tmp_path):
+def test_paths_and_open_files_are_read_alike(make, tmp_path):
     plain, packed = tmp_path / "log.swf", tmp_path / "log.swf.gz"
     plain.write_text(JOB + "\n")
     packed.write_bytes(gzip.compress(plain.read_bytes(), mtime=0))

@@ -29,7 +29,6 @@ from simmodel import (
 )
 from simmodel.catalogue import load_platform, load_tasks, load_workflow
 from simmodel.cli import main
-from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.formats.documents import read_xml
 from simmodel.formats.named_columns import read_columns
 from simmodel.foundation.errors import InputError, shown, unknown
@@ -40,6 +39,7 @@ from simmodel.generators.settings import generate
 from simmodel.platform import from_dict
 from simmodel.snapshots import Snapshot
 from simmodel.work.transformations import scale_load
+from tests.helpers.commands_there import SPELLED
 
 SWF = "1 0 -1 100 5 -1 -1 5 120 -1 1 7 -1 -1 -1 -1 -1 -1\n"
 
@@ -133,10 +133,8 @@ def test_options_raise_limits(tmp_path, capsys) -> None:
     assert current_limits() == Limits()
 
 
-NOT_READING = ("list", "slurm", "twin", "twin install-hooks")
-READING = [name for name in COMMANDS if name not in NOT_READING]
-ACTING = [f"{name} {action}" for name, actions in ACTIONS.items() for action in actions]
-READING += [name for name in ACTING if name not in NOT_READING]
+NOT_READING = ("list", "twin install-hooks")
+READING = [name for name in SPELLED if name not in NOT_READING]
 
 
 @pytest.mark.parametrize("name", READING)
@@ -240,7 +238,7 @@ def test_settings_and_platforms_come_through_pipes(tmp_path) -> None:
             assert check(load(fifo))
 
 
-def test_encodings() -> None:
+def test_utf_8_with_mark_and_utf_16_are_read_and_binary_is_refused() -> None:
     for encoding in ("utf-8-sig", "utf-16"):
         lines, _ = read_lines(io.BytesIO("é\nb\n".encode(encoding)))
         assert [line for _, line in lines] == ["é", "b"]

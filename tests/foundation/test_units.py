@@ -72,7 +72,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("text", "unit", "value"), READ)
-def test_reads(text, unit, value):
+def test_quantities_are_read_in_each_unit(text, unit, value):
     assert parse_quantity(text, unit) == value
 
 
@@ -104,7 +104,7 @@ def test_refuses_an_unknown_unit():
         (1e300, "s", "1e+300s"),
     ],
 )
-def test_shows(value, unit, text):
+def test_quantities_are_shown_in_a_fitting_unit(value, unit, text):
     assert show_quantity(value, unit) == text
 
 

@@ -105,7 +105,7 @@ class Forgetful(Executor):
         return future
 
 
-def test_who_asks_gets_it() -> None:
+def test_a_worker_that_lost_the_material_is_sent_it_again() -> None:
     executor = Forgetful()
     assert seen(run_all(work, Material(5), [1, 2, 3], executor=executor)) == [6, 7, 8]
     assert executor.asked == 1 + 2 * 2

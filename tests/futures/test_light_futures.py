@@ -14,12 +14,13 @@ from simmodel.scheduling.observer import Observer
 from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job, Run
+from tests.helpers.policies_there import there
 
 NODES = ClusterSpec(
     name="n", partitions=[PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-4]", count=4, cores=4)])]
 )
 POLICIES = (
-    *("slurm", "slurm(bf_interval=10, batch_sched_delay=0)", "slurm(completing=2, bf_resolution=1)"),
+    *there("slurm", "slurm(bf_interval=10, batch_sched_delay=0)", "slurm(completing=2, bf_resolution=1)"),
     *("fcfs", "easy", "conservative", "conservative-keep", "wfp+easy", "multifactor", "window", "preemptive"),
 )
 
@@ -58,7 +59,7 @@ def test_a_future_is_what_the_simulation_goes_on_to_do(policy: str, platform: Cl
 
 
 @pytest.mark.few(6)
-@pytest.mark.parametrize("policy", ["slurm", "slurm(completing=2)", "slurm(bf_interval=7, sched_interval=20)"])
+@pytest.mark.parametrize("policy", there("slurm", "slurm(completing=2)", "slurm(bf_interval=7, sched_interval=20)"))
 @pytest.mark.parametrize("platform", [NODES, 16], ids=["nodes", "processors"])
 @pytest.mark.parametrize("seed", [4, *range(3)])
 def test_policy_slurm_continues_from_any_instant(seed: int, platform: ClusterSpec | int, policy: str) -> None:

@@ -37,7 +37,7 @@ def the_week() -> ClusterSnapshot:
 # ---------------------------------------------------------------------- futures
 
 
-def test_a_small_queue_by_hand() -> None:
+def test_starts_of_a_small_queue_are_as_by_hand() -> None:
     found = what_if(small(*QUEUE), ["fcfs", "easy", "sjf"])
     assert starts(found["fcfs"]) == {2: 100.0, 3: 150.0, 4: 150.0}
     assert starts(found["easy"]) == {3: 1.0, 2: 100.0, 4: 150.0}
@@ -384,7 +384,9 @@ def test_objectives_compare_outcomes_beside_each_other(week: ClusterSnapshot) ->
     assert best.best.name == min(POLICIES, key=last.__getitem__)
 
 
-def test_looks(week: ClusterSnapshot, tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summaries_documents_and_plots_of_a_what_if(
+    week: ClusterSnapshot, tmp_path, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = what_if(week, {"<easy>": "easy", "bug": bug}, horizon=3600, progress=True)
     assert "2/2" in capsys.readouterr().err
     assert "&lt;easy&gt;" in found._repr_html_()

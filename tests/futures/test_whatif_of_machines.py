@@ -85,7 +85,7 @@ def test_a_policy_follows_another_on_a_machine_and_tasks_are_started_and_withdra
     assert "missing place" in nowhere.outcomes[0].reason
 
 
-def test_what_a_machine_has_not() -> None:
+def test_jobs_and_arrivals_are_refused_on_a_machine() -> None:
     snapshot = started().snapshot()
     with pytest.raises(InputError, match="cannot submit a job to a machine: it runs tasks"):
         what_if(snapshot, [Branch("hrr").submit(Job(run=5))])

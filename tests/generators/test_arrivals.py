@@ -29,7 +29,7 @@ N = 200_000
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_mean_and_variation(made, mean, cv):
+def test_draws_have_the_mean_and_variation_asked_for(made, mean, cv):
     drawn = made.draw(np.random.default_rng(7), N)
     assert made.mean == pytest.approx(mean)
     assert drawn.mean() == pytest.approx(mean, rel=4 * cv / math.sqrt(N) + 1e-9)

@@ -23,7 +23,7 @@ HOUR = 3600.0
 @pytest.mark.parametrize(
     ("jobs", "distinct"), [(20, 10), (200, 20), (1000, 35), (10_000, 90), (70_000, 340), (250_000, 565), (1, 1)]
 )
-def test_how_many_different_estimates(jobs, distinct):
+def test_the_number_of_distinct_estimates_grows_with_the_jobs(jobs, distinct):
     assert distinct_estimates(jobs) == distinct
 
 
@@ -33,7 +33,7 @@ def test_more_jobs_have_more_different_estimates():
 
 
 @pytest.mark.parametrize("distinct", [1, 5, 20, 21, 35, 340])
-def test_shares(distinct):
+def test_popularities_fall_and_the_first_20_hold_89_percent(distinct):
     shares = popularity(distinct)
     assert shares.sum() == pytest.approx(1)
     assert (shares > 0).all()
@@ -46,7 +46,7 @@ def test_shares(distinct):
 
 @pytest.mark.parametrize("maximum", [60, 3600, 18 * HOUR, 36 * HOUR, 46 * HOUR, 500 * HOUR, 131_313])
 @pytest.mark.parametrize("distinct", [1, 10, 20, 35, 340])
-def test_the_times(maximum, distinct):
+def test_times_are_distinct_minutes_up_to_the_maximum(maximum, distinct):
     times = estimate_times(distinct, maximum)
     assert len(times) == min(distinct, maximum // 60)
     assert len(set(times.tolist())) == len(times)
@@ -61,7 +61,7 @@ def test_the_popular_times_come_first():
     assert sorted(times[16:20] / HOUR) == [20, 25, 30, 35]
 
 
-def test_estimates_of_a_workload():
+def test_estimates_exceed_run_times_and_few_are_popular():
     log = with_estimates(lublin(10_000, 256, seed=1), seed=2)
     requested, run = log["requested"], log["run"]
     assert (requested >= run).all()

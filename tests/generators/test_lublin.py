@@ -100,7 +100,7 @@ def test_no_job_is_larger_than_the_machine(processors):
         assert size.max() > processors / 2
 
 
-def test_limits_and_seeds():
+def test_run_times_keep_their_limits_and_seeds_repeat():
     log = lublin(30_000, 128, (BATCH,), seed=6)
     assert log["run"].max() <= np.exp(12)
     assert log["run"].min() >= 1

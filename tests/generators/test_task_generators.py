@@ -148,7 +148,7 @@ def test_a_database_is_large_without_a_graph() -> None:
 # ---------------------------------------------------------------------- graphs
 
 
-def test_dressing_a_real_workflow() -> None:
+def test_costs_of_a_real_workflow_stay_in_their_ranges() -> None:
     flow = load_workflow(data_file("dax/Sipht_30.xml.gz"))
     for seed in range(20):
         dressed = with_costs(flow, rng=rng(seed))
@@ -282,7 +282,7 @@ def test_tasks_arrive_in_their_order() -> None:
     assert kept.parents == database(20, rng=rng()).parents
 
 
-def test_whole_works_arrive() -> None:
+def test_works_arrive_in_order_and_are_drawn_anew() -> None:
     pairs = works_over_time(lambda rng: layered_with_costs(10, rng=rng), 50, rate=0.1, rng=rng())
     assert len(pairs) == 50
     assert [at for at, _ in pairs] == sorted(at for at, _ in pairs)

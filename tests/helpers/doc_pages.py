@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.helpers.paths import ROOT
+from tests.helpers.paths import ROOT, SITE
 
 _BLOCK = re.compile(r"^```(\w+)(?: ([\w./-]+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -89,6 +89,11 @@ def _rows(text: str) -> Iterator[list[str]]:
     for before, line in pairwise(lines):
         if line.startswith("|") and before.startswith("|") and not line.startswith("|--"):
             yield [cell.strip() for cell in line.strip("|").split(" | ")]
+
+
+def can_run(code: str) -> bool:
+    """Return whether code of a page can run: that of the package beside the core only where it is in the checkout."""
+    return SITE.exists() or not re.search(r"simmodel_site|simmodel (twin|slurm)|\bslurm\b", code)
 
 
 PAGES = {

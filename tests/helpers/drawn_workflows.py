@@ -11,7 +11,7 @@ from simmodel.formats.dax import read_dax
 from simmodel.formats.wfformat import read_wfformat
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteSpec, StorageSpec
 from simmodel.policies.planners.planner import HEFT, Planner
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.scheduling.problem import Plan
 from simmodel.work import File
 from tests.oracles.grid_events import Rows
@@ -157,7 +157,7 @@ def check_bytes_order_and_slr(seed):
     spec = drawn_grid(seed, drawn.sizes)
     for policy in (*BROKERS, *planners()):
         where = (seed, form, told, policy)
-        sim, rows = start(spec, flow, policy), Rows({"events": EVENTS, "jobs": JOBS})
+        sim, rows = start(spec, flow, policy), Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
         sim.env.observe(GridEvents(sim.system, rows))
         result = sim.run().result()
         jobs = {row["job"]: row for row in result.jobs.rows()}

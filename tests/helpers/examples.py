@@ -1,16 +1,21 @@
-"""How many examples Hypothesis draws: few for whoever runs the tests, all with ``--hypothesis-profile=thorough``."""
+"""How many examples Hypothesis draws: few for whoever runs the tests, a third with ``--hypothesis-profile=thorough``.
+
+All of them with ``--hypothesis-profile=all``, which takes hours.
+"""
 
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
-FEW = 10
+FEW, THIRD, ALL = 10, 33, 100
 
 
 def up_to(number: int, few: int = FEW) -> int:
-    """Return the number of examples of a test: at most ``few``, where each takes long, unless the profile draws all."""
-    return number if settings.default.max_examples > FEW else min(number, few)
+    """Return the number of examples of a test: by default at most ``few``, as each takes long, else by the profile."""
+    drawn = settings.default.max_examples
+    share = {FEW: 0, THIRD: number // 3}.get(drawn, number)
+    return max(share, min(number, few))
 
 
 def seeds(usual: int, number: int) -> list[Any]:

@@ -1,6 +1,7 @@
 """Leaves most cases of a costly test to CI: ``@pytest.mark.few(4)`` runs four of its cases by default.
 
-The others get the marker ``long``. The cases that stay cover as many values of each parameter as possible and are
+Of the others three times as many, and at least two of five of all, get the marker ``long`` and run in CI; the rest is
+``exhaustive``. The cases that stay cover as many values of each parameter as possible and are
 spread over all cases; they are the same at each run and in each process. A helper of conftest.py.
 
 Tests that draw more with ``--hypothesis-profile=thorough`` (those of Hypothesis, and those that call ``up_to``) get the
@@ -47,7 +48,7 @@ def asks_up_to(code: CodeType) -> bool:
 
 
 def mark(items: list[Any]) -> None:
-    """Give the cases that few leaves out the marker long, and tests that draw more the marker thorough."""
+    """Give the cases that few leaves out the marker long or exhaustive, and tests that draw more thorough."""
     functions: dict[tuple[str, str], list[Any]] = defaultdict(list)
     for item in items:
         if draws_more(item):
@@ -56,7 +57,8 @@ def mark(items: list[Any]) -> None:
             functions[item.parent.nodeid, item.originalname].append(item)
     for cases in functions.values():
         most = cases[0].get_closest_marker("few").args[0]
-        stay = chosen([case.callspec.indices for case in cases], most)
+        indices = [case.callspec.indices for case in cases]
+        stay, in_ci = chosen(indices, most), chosen(indices, max(4 * most, 2 * len(cases) // 5))
         for at, case in enumerate(cases):
             if at not in stay:
-                case.add_marker(pytest.mark.long)
+                case.add_marker(pytest.mark.long if at in in_ci else pytest.mark.exhaustive)

@@ -1,15 +1,15 @@
-"""The modules of the package, and what each imports, read from the source."""
+"""The modules of the packages, and what each imports, read from the source."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from importlib.util import resolve_name
 from pathlib import Path
 
-from tests.helpers.paths import PACKAGE, ROOT
+from tests.helpers.paths import PACKAGE, ROOT, SITE
 
 
 def module_name(path: Path) -> str:
@@ -18,9 +18,11 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_data" not in path.parts}
+CORE = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_data" not in path.parts}
+MODULES = CORE | {module_name(path): path for path in sorted(SITE.rglob("*.py"))}
 # A module imports only from its own row and from rows before it.
 ROWS = (
+    "moved",
     *(
         "foundation",
         "environment",
@@ -34,9 +36,16 @@ ROWS = (
         "metrics",
     ),
     *("formats", "generators", "catalogue", "view", "results", "snapshots", "systems", "runs", "futures"),
-    *("experiments", "studies", "learn", "referee", "twin", "testing", "commands", "cli", "__main__"),
+    *("experiments", "studies", "learn", "referee", "testing", "commands", "extending", "cli", "__main__"),
+    "simmodel_site",
 )
-_NAMES_A_MODULE = re.compile(r"simmodel(\.\w+)+[.:]?")
+_NAMES_A_MODULE = re.compile(r"simmodel(_site)?(\.\w+)+[.:]?")
+
+
+def row_of(name: str) -> int:
+    """Return the number of the row of a module."""
+    package, *parts = name.split(".")
+    return ROWS.index(parts[0] if package == "simmodel" else package)
 
 
 @lru_cache(maxsize=2)
@@ -102,6 +111,8 @@ def modules_in_strings(path: Path) -> set[str]:
 
 
 STUBS = {name: stub for name, path in MODULES.items() if (stub := path.with_suffix(".pyi")).exists()}
+OPEN = "simmodel.extending"  # its names are for packages beside, without a promise
+PUBLIC = {name: stub for name, stub in STUBS.items() if name != OPEN}
 _HOMES = {
     f"{package}.{name.rpartition('.')[2]}": name.rpartition(".")[0]
     for package, stub in STUBS.items()
@@ -109,3 +120,19 @@ _HOMES = {
     for name in imports(stub)
 }
 """Of each name that a package loads when it is asked for: the module that has it."""
+_PUBLIC = {name: home for name, home in _HOMES.items() if name.rpartition(".")[0] != OPEN}
+EXPORTED = {*_PUBLIC} | {f"{home}.{name.rpartition('.')[2]}" for name, home in _PUBLIC.items()}
+"""The names that packages export, and as their modules have them."""
+
+
+def through_walls(paths: Iterable[Path]) -> set[str]:
+    """Return the names that files take from other packages of simmodel, and that these do not export."""
+    found = set()
+    for path in paths:
+        own = ".".join(module_name(path).split(".")[:2])
+        for name in imports(path):
+            is_other = name.startswith("simmodel.") and not name.startswith(f"{own}.")
+            open_to = ("simmodel", OPEN)
+            if is_other and name not in MODULES and name.rpartition(".")[0] not in open_to and name not in EXPORTED:
+                found.add(name)
+    return found

@@ -3,7 +3,7 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -87,27 +87,6 @@ from simmodel.studies import broker_study, fat_curve, setup_study
 from simmodel.studies.metascheduling import Setup
 from simmodel.systems import Broker, Cluster, Forecast, Grid, Machine
 from simmodel.systems.kinds import kind_of_platform
-from simmodel.twin import Advice, LastDecision, Mirror, RedisSettings, Shadow, Status, TwinConfig, replay_log
-from simmodel.twin.advisor import AdvisedStart
-from simmodel.twin.audit_replay import AuditReplay
-from simmodel.twin.described import Unsupported
-from simmodel.twin.events import (
-    Changed,
-    Demand,
-    Ended,
-    JobReport,
-    NodesChanged,
-    Noticed,
-    OnHold,
-    Passed,
-    Released,
-    Requeued,
-    Started,
-    StateReport,
-    Submitted,
-)
-from simmodel.twin.slurm.describe import described
-from simmodel.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel.work import (
     Amdahl,
     Checkpoint,
@@ -118,9 +97,12 @@ from simmodel.work import (
     Elastic,
     Job,
     MeasuredSpeedup,
+    Phase,
+    Phases,
     RecordedMachine,
     Task,
     TaskSet,
+    Traffic,
     Workflow,
     Workload,
 )
@@ -133,12 +115,17 @@ PACKAGES = ["simmodel", *(f"simmodel.{each.name}" for each in pkgutil.iter_modul
 @cache
 def public_classes() -> dict[str, type]:
     """Return the classes that packages export, and those of the values that users get, by name."""
-    found: dict[str, type] = {type(each).__name__: type(each) for each in _all_values()}
-    for package in PACKAGES:
+    return classes_of(_all_values(), PACKAGES)
+
+
+def classes_of(values: Iterable[Any], packages: Iterable[str]) -> dict[str, type]:
+    """Return the classes of values and of packages, by name."""
+    found: dict[str, type] = {type(each).__name__: type(each) for each in values}
+    for package in packages:
         module = importlib.import_module(package)
         for name in getattr(module, "__all__", ()):
             value = getattr(module, name)
-            if inspect.isclass(value) and value.__module__.startswith("simmodel."):
+            if inspect.isclass(value) and value.__module__.startswith("simmodel"):
                 found[name] = value
     return found
 
@@ -149,14 +136,18 @@ JOBS = [Job(processors=3, run=10, user="ann"), Job(processors=4, run=100, user="
 @cache
 def public_values() -> dict[str, Any]:
     """Return one value of each public class whose values users hold, by the name of the class."""
-    values = _all_values()
-    found = {name: [each for each in values if kind in type(each).__mro__] for name, kind in public_classes().items()}
+    return values_of(_all_values(), public_classes())
+
+
+def values_of(values: Sequence[Any], classes: Mapping[str, type]) -> dict[str, Any]:
+    """Return one value of each class of which there is one, by the name of the class."""
+    found = {name: [each for each in values if kind in type(each).__mro__] for name, kind in classes.items()}
     return {name: next((v for v in each if type(v).__name__ == name), each[0]) for name, each in found.items() if each}
 
 
 @cache
 def _all_values() -> list[Any]:
-    groups = (_specs, _work, _results, _states, _experiments, _events, _judged)
+    groups = (_specs, _work, _results, _states, _experiments, _judged)
     return [value for group in groups for value in group()]
 
 
@@ -222,6 +213,7 @@ def _work() -> Iterator[Any]:
     yield from (Amdahl(0.05), MeasuredSpeedup({1: 1.0, 4: 3.0}))
     yield Checkpoint(600, cost=30, restart=60)
     yield Chunk(2, gpus=1)
+    yield from (Traffic("ring", bytes="1MB"), Phase(compute=5), Phases([Phase(compute=5)], repeats=2))
     yield Task(id="a", run=3)
     yield DataObject("d", 1e6)
     yield Workload({"submit": np.arange(30.0), "run": [10.0] * 30, "processors": [1] * 30}, name="<log>")
@@ -331,43 +323,6 @@ def _experiments() -> Iterator[Any]:
         2,
         edges=5,
     )
-
-
-def _events() -> Iterator[Any]:
-    request = Demand(processors=2, requested=60.0)
-    yield request
-    waiting = JobReport(job="<7>", submit=1.0, state="waiting", request=request)
-    yield waiting
-    about: Any = {"cluster": "<alps>", "time": 3.0}
-    yield StateReport(**about, jobs=(waiting,))
-    yield NodesChanged(**about, state="down", nodes=("n1",))
-    yield Passed(**about)
-    yield Noticed(**about, what="ended", job="<7>")
-    about |= {"job": "<7>", "submit": 1.0}
-    yield Submitted(**about, request=request)
-    yield Changed(**about, request=request)
-    yield from (each(**about) for each in (Started, Ended, Requeued, OnHold, Released))
-    mirror = Mirror(4, "<alps>")
-    mirror.apply(Submitted(**about, request=request))
-    yield mirror
-    yield Shadow(mirror).report()
-    yield from _advice()
-    node, batch = NodeRecord(name="<n1>", cpus=4), PartitionRecord(name="batch", nodes="<n1>")
-    yield described(Site(nodes=(node,), partitions=(batch,)))
-    yield Unsupported("partition <batch>", "LLN=YES", "not modelled")
-
-
-def _advice() -> Iterator[Any]:
-    start = AdvisedStart("<7>", 1.0, "batch")
-    yield start
-    yield Advice(number=1, time=3.0, digest="", policy="<easy>", reason="<quick>", starts=(start,))
-    yield AuditReplay(decisions=2, reproduced=1, first="line 3: <differs>")
-    source = {"kind": "lines", "path": "<events>", "follow": False}
-    yield RedisSettings(url="unix:///run/redis/redis.sock", user="<twin>")
-    last = LastDecision(number=3, time=9.0, policy="easy")
-    yield from (last, Status(cluster="<alps>", time=9.0, last=last))
-    yield TwinConfig(cluster="<alps>", platform="theta", source=source)
-    yield replay_log(4, JOBS, "easy")
 
 
 def _judged() -> Iterator[Any]:

@@ -6,6 +6,7 @@ project.
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -16,12 +17,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import simmodel
-from simmodel.commands import ACTIONS, COMMANDS
 from simmodel.commands.list import _LISTS
 from simmodel.commands.parser import command_parser
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
+from simmodel.moved import MOVED
+from tests.helpers.commands_there import ACTIONS, ALL
 from tests.helpers.doc_pages import PAGES
-from tests.helpers.package_imports import STUBS
+from tests.helpers.package_imports import PUBLIC, STUBS
 from tests.helpers.paths import ROOT, TESTS
 from tests.helpers.written_files_of_a_version import write_all
 
@@ -48,6 +50,43 @@ def documented() -> frozenset[str]:
     return frozenset(re.findall(r"\w+", "\n".join(code)))
 
 
+GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}
+GROUPS |= {f"simmodel.{each}" for each in ("commands", "formats", "workflow_formats", "platforms")}
+"""Groups of entry points that pages name."""
+MAPS = ("docs/architecture.md",)
+"""Pages that are a map of the code: they name modules."""
+
+
+def named_in_pages() -> dict[str, set[str]]:
+    """Return the names of simmodel that each page and notebook imports or writes as ``simmodel.package.name``."""
+    packages = {*STUBS, *MOVED, "simmodel.learn"}
+    found: dict[str, set[str]] = {}
+    for name, page in PAGES.items():
+        written = re.findall(r"`(simmodel(?:\.\w+)+)", page.without_code) if name not in MAPS else []
+        scripts = [block.text for block in page.blocks if block.kind == "python"]
+        found[name] = ({*written} - packages - GROUPS).union(*map(_imported, scripts))
+    for path in (ROOT / "notebooks").rglob("*.ipynb"):
+        cells = json.loads(path.read_text("utf-8"))["cells"]
+        scripts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+        found[path.name] = set().union(*map(_imported, scripts))
+    return found
+
+
+def _imported(code: str) -> set[str]:
+    """Return what code imports from simmodel.
+
+    >>> sorted(_imported("from simmodel.work import Job as J, Task"))
+    ['simmodel.work.Job', 'simmodel.work.Task']
+    """
+    found = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ImportFrom)]
+    return {
+        f"{each.module}.{name.name}"
+        for each in found
+        if str(each.module).split(".")[0] == "simmodel"
+        for name in each.names
+    }
+
+
 def list_of(version: str) -> Path:
     """Return the file that lists the public interface of the minor version to which a version belongs."""
     major, minor = version.split(".")[:2]
@@ -68,7 +107,7 @@ def public_interface() -> dict[str, str]:
 
 
 def _python() -> Iterator[tuple[str, str]]:
-    for package in STUBS:
+    for package in PUBLIC:
         module = import_module(package)
         for name in module.__all__:
             value = getattr(module, name)
@@ -79,7 +118,7 @@ def _python() -> Iterator[tuple[str, str]]:
 
 def _members(owner: type) -> Iterator[tuple[str, str]]:
     """Yield the methods and attributes of a class that simmodel itself defines."""
-    own = [cls for cls in owner.__mro__ if cls.__module__.partition(".")[0] == "simmodel"]
+    own = [cls for cls in owner.__mro__ if cls.__module__.startswith("simmodel")]
     for name in sorted({name for cls in own for name in vars(cls) if not name.startswith("_")}):
         found = inspect.getattr_static(owner, name)
         is_bound = isinstance(found, (classmethod, staticmethod))
@@ -112,7 +151,7 @@ def _written(parameters: list[inspect.Parameter]) -> Iterator[str]:
 
 
 def _commands() -> Iterator[tuple[str, str]]:
-    for name in [*COMMANDS, *(f"{name} {action}" for name, actions in ACTIONS.items() for action in actions)]:
+    for name in [*ALL, *(f"{name} {action}" for name, actions in ACTIONS.items() for action in actions)]:
         actions = command_parser(name)[1]._actions
         given = [each for each in actions if not each.option_strings]
         taken = [f"{each.metavar or each.dest}{'' if each.required else '='}" for each in given]

@@ -20,7 +20,7 @@ from simmodel.platform import (
     StorageSpec,
 )
 from simmodel.policies.data import DataPolicy, Replicate, Subscribe
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.scheduling.protocol import Evict, Transfer
 from simmodel.work import Dependency, File
 from tests.oracles.grid_events import OVER, GridAccount, Rows
@@ -180,7 +180,7 @@ def _job(rng, number, instants, names, files):
 def check_run(spec, jobs, options, cancels=()):
     """Run a grid and hold its data set against the account; return the final states of its jobs."""
     simulation = start(spec, jobs, **options)
-    grid, rows = simulation.system, Rows({"events": EVENTS, "jobs": JOBS})
+    grid, rows = simulation.system, Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
     simulation.env.observe(GridEvents(grid, rows))
     which = np.random.default_rng(options["seed"])
 

@@ -14,9 +14,6 @@ from simmodel.foundation.errors import InputError
 from simmodel.learn import Episodes, SchedulingEnv, agent_policy, backfill_env, batch_env, judge, route_env
 from simmodel.referee import verify
 from simmodel.testing import check_policy
-from simmodel.twin.mirror.mirror import Mirror
-from simmodel.twin.shadow import Shadow
-from simmodel.twin.sources.log import EventsOf
 from tests.helpers.learning import mixed_log
 
 LOG = mixed_log(80)
@@ -96,17 +93,6 @@ def test_agents_run_in_other_processes(fcfs):
         found = explore(8, LOG, [fcfs, "fcfs"], seeds=2, executor=pool)
     waits = [found["8", "workload", name]["wait_mean"] for name in ("oldest", "fcfs")]
     assert waits[0].mean == waits[1].mean
-
-
-def test_a_shadow_explains_the_starts_of_an_agent(fcfs):
-    told = []
-    simulation = start(8, LOG, fcfs)
-    simulation.env.observe(EventsOf(simulation.system, told.append, "alps"))
-    simulation.run()
-    shadow = Shadow(Mirror(8, "alps"), fcfs)
-    for event in told:
-        shadow.take(event)
-    assert shadow.report().explained == 1.0
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_gymnasium_finds_nothing_wrong(name):
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_of_environments(name, mode):
+def test_vectorised_environments_step_as_single_ones(name, mode):
     envs = gymnasium.make_vec(f"simmodel/{name}-v0", 2, vectorization_mode=mode)
     try:
         observations, infos = envs.reset(seed=[3, 4])
@@ -192,7 +192,7 @@ def moved(make, draws, cut=25):
 @pytest.mark.few(1)
 @pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", NAMES)
-def test_other_futures_move_nothing(name, draws):
+def test_observations_do_not_depend_on_the_future(name, draws):
     assert moved(lambda log: small(name, log), draws) == 0
 
 
@@ -505,7 +505,9 @@ def test_other_systems_are_refused():
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("forks", [20, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "forks", [20, pytest.param(60, marks=pytest.mark.long), pytest.param(200, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_forks_go_on_alike(name, forks):
     """The same actions lead to the same starts and rewards, in forks of forks too; no copy changes another."""

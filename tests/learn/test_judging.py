@@ -50,7 +50,7 @@ def test_weeks_are_runs_of_their_own_and_differences_are_paired():
     assert row["worst_seed"] == own.mean(axis=1).max()
 
 
-def test_text_and_picture():
+def test_summaries_and_plots_of_a_judgement():
     pytest.importorskip("matplotlib")
     found = judge({"agent": policies(shortest, widest)}, LOG, WEEKS, 8, metric="wait_mean", heuristics=["fcfs", "sjf"])
     head, agent, *_, last = found.summary().splitlines()

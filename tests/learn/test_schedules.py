@@ -28,14 +28,14 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "choose", "options"), CASES, ids=[name for name, *_ in CASES])
-def test_orders_through_batch(name, choose, options):
+def test_an_agent_that_orders_starts_as_the_policy(name, choose, options):
     log = mixed_log(200)
     if "backfill" in options:  # jobs that request no time are planned as if they had no end
         log = log.replace(requested=np.where(np.isnan(log["requested"]), np.inf, log["requested"]))
     assert differing(batch_env(16, log, window=200, **options), choose, simulate(16, log, name))[0] == 0
 
 
-def test_easy_through_backfill():
+def test_an_agent_that_backfills_first_fit_starts_as_easy():
     log = mixed_log(200)
     log = log.replace(requested=np.where(np.isnan(log["requested"]), log["run"], log["requested"]))
     assert differing(backfill_env(16, log, window=200), first_allowed, simulate(16, log, "easy"))[0] == 0
@@ -70,7 +70,7 @@ def test_routes_over_a_grid_with_files(name, jobs):
 
 @pytest.mark.parametrize("sequences", [1, pytest.param(10, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", ["fcfs", "sjf", "f1", "unicef", "wfp"])
-def test_sequences_of_lublin_256(name, sequences):
+def test_rewards_are_rlschedulers_metric(name, sequences):
     """RLScheduler's metric, bounded slowdown with 10 s, with run times as requests: that of ``simulate``."""
     log = load_workload(data_file("swf/lublin_256.swf.gz"))
     for number in range(sequences):

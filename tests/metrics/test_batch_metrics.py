@@ -24,7 +24,7 @@ def schedule(rows, **more):
     return Result(jobs=jobs if users is None else {**jobs, "user": users}, **more)
 
 
-def test_four_jobs_by_hand():
+def test_metrics_of_four_jobs_are_as_by_hand():
     # 12 processors; the four jobs (submit, run, processors) start at 0, 900, 1000 and 1100.
     rows = [(0, 0, 1000, 5), (900, 0, 500, 5), (950, 50, 100, 7), (960, 140, 400, 2)]
     metrics = schedule(rows, processors=12).metrics()
@@ -113,7 +113,7 @@ def test_bins_of_ones_own_and_other_statistics():
             binned(result, **wrong)
 
 
-def test_groups_by_user():
+def test_groups_by_user_are_sorted_with_their_sums():
     result = schedule([(0, 4, 10, 1), (0, 8, 10, 2), (0, 0, 5, 1)], user=["b", "a", "b"])
     table = grouped(result, "user", ["wait"], "max")
     assert table["user"].tolist() == ["a", "b"]

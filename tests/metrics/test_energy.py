@@ -37,7 +37,7 @@ def on_nodes(rows, nodes=4, cores=2, changes=None, kinds=None, ended=20.0):
     )
 
 
-def test_processors_that_only_count():
+def test_counted_processors_draw_the_power_given():
     jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
     result = Result(jobs=jobs, processors=4)
     assert energy(result, idle_power=50, load_power=150) == Energy(50 * 4 * 30, 100 * (40 + 40))
@@ -76,7 +76,7 @@ def test_nodes_that_are_down_draw_nothing():
     assert energy(counted, idle_power=1).idle == 8 * 20 - 2 * 10
 
 
-def test_nodes_of_two_kinds():
+def test_energy_of_unlike_nodes_is_as_by_hand():
     kinds = {"place": ["rack"] * 3, "node": [0, 1, 2], "processors": [2, 2, 4], "idle_power": [10.0, 10.0, 50.0]}
     kinds = Table({**kinds, "load_power": [20.0, 20.0, 90.0]})
     result = on_nodes([(0, 10, 2, (1,)), (0, 5, 2, (2,))], nodes=3, kinds=kinds)

@@ -23,7 +23,7 @@ def two_sites(**options):
     return GridSpec(sites=sites, network=wan, files=[FileSpec(name="f", size=20, sites=["a"])], **options)
 
 
-def test_by_site_by_hand():
+def test_metrics_by_site_are_as_by_hand():
     grid = Grid(Environment(), two_sites(), "siloed")
     grid.submit(Job(processors=2, run=10, inputs=["f"], outputs=[File("o", 10)]), home="b")
     grid.submit(Job(processors=2, run=6), home="b")

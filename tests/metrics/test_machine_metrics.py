@@ -104,7 +104,7 @@ def test_metrics_of_the_cases_by_hand(name: str) -> None:
     assert (found["transfers"], found["bytes"]) == (moved, moved * 50 * MB)
 
 
-def test_phase_totals_of_cases() -> None:
+def test_phase_totals_are_as_by_hand() -> None:
     found = case("G").metrics()
     assert (found["setup"], found["reconfiguration"], found["transfer"], found["execution"]) == (180, 240, 0, 40)
     phases = case("C").metrics()["phases"]
@@ -173,7 +173,7 @@ def test_a_cut_run_has_no_makespan() -> None:
     assert found.critical_path()["task"].tolist() == ["a"]
 
 
-def test_nothing_to_do() -> None:
+def test_a_result_without_tasks_has_metrics() -> None:
     spec = small_machine()
     result = MachineResult(spec=spec, tasks={name: [] for name in ("task", "processor", "start", "end")})
     assert result.metrics()["makespan"] == 0
@@ -295,7 +295,7 @@ def test_a_wait_for_a_decision_is_a_step_of_its_own() -> None:
 # ---------------------------------------------------------------------- plans and records
 
 
-def test_a_plan_beside_what_happened() -> None:
+def test_lateness_is_the_end_less_the_planned_end() -> None:
     spec = small_machine({"name": "gpu0"})
     flow = tasks(("a", 10), ("b", 20), ("c", 20), edges=[("a", "b", 50 * MB), ("a", "c", 50 * MB)])
     found = simulate(spec, flow, "heft").planned()
@@ -307,7 +307,7 @@ def test_a_plan_beside_what_happened() -> None:
     assert np.isnan(simulate(spec, flow, "hrr").metrics()["lateness"])
 
 
-def test_recorded_beside_simulated() -> None:
+def test_recorded_tasks_are_compared_with_simulated_ones() -> None:
     flow = Workflow(
         [
             Task(id="a", run=10, started=0.0, ended=11.0),

@@ -45,7 +45,7 @@ def test_shares_need_a_portfolio():
 # ---------------------------------------------------------------------- Kiviat figures
 
 
-def test_areas_by_hand():
+def test_areas_of_radar_charts_are_as_by_hand():
     assert kiviat_area([1, 1, 1, 1]) == 2
     assert kiviat_area([1, 0.5, 1, 0.5]) == pytest.approx(1)
     assert kiviat_area([0.5, 0, 0.5, 1]) == pytest.approx(0.5 * (0.5 * 1 + 1 * 0.5))

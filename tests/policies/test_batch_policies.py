@@ -75,7 +75,7 @@ def test_starts_as_brute_force_says_event_by_event(name, order, case, overrun, e
 @pytest.mark.parametrize("decide_on", ["instant", "event"])
 @settings(max_examples=up_to(150), deadline=None)
 @given(case=cases(max_jobs=12, zero_runs=False), estimates=st.sampled_from(["requested", "exact"]))
-def test_kept_promises(name, decide_on, case, estimates):
+def test_promises_only_move_earlier_and_are_kept(name, decide_on, case, estimates):
     options = {"decide_on": decide_on, "event_order": "ends-first", "estimates": estimates}
     watch = run(workload_of(case), case.processors, name, **options)
     assert watch.starts == simulate(case.jobs, case.processors, name, **options)
@@ -123,7 +123,7 @@ def test_the_same_jobs_as_requests_start_at_the_same_times(case, name):
 
 @settings(max_examples=up_to(60), deadline=None)
 @given(case=cases(max_jobs=9), size=st.integers(1, 4), planning=st.sampled_from(["list", "hole"]))
-def test_windows_of_other_sizes(case, size, planning):
+def test_windows_of_other_sizes_start_as_brute_force_says(case, size, planning):
     expected = simulate(case.jobs, case.processors, "window", window=size, planning=planning)
     assert run(workload_of(case), case.processors, Window(size=size, planning=planning)).starts == expected
 
@@ -154,7 +154,7 @@ def test_a_higher_priority_goes_first(case):
         assert run(workload, case.processors, name).starts == simulate(case.jobs, case.processors, name, key=order)
 
 
-def test_four_job_probe():
+def test_easy_starts_the_third_of_four_jobs_when_the_second_ends():
     """The third job starts when the second ends: it neither waits for its limit nor loses its promise."""
     jobs = [Job(0, 1000, 1000, 5), Job(900, 500, 500, 5), Job(950, 100, 100, 7), Job(960, 400, 400, 2)]
     assert run(to_workload(jobs), 12, "easy").starts == [0, 900, 1000, 1100]

@@ -88,7 +88,7 @@ def test_they_pass_the_checks_of_policies(rule: str) -> None:
 
 @pytest.mark.parametrize("exclusive", [False, True])
 @pytest.mark.parametrize("rule", RULES)
-def test_they_decide_on_nodes(rule: str, exclusive: bool) -> None:
+def test_malleable_jobs_on_nodes_all_complete_within_capacity(rule: str, exclusive: bool) -> None:
     jobs = [as_job(number, job) for number, job in enumerate(drawn(5, 30, 12))]
     nodes = PartitionSpec(nodes=[NodeSpec(count=3, cores=4)], exclusive=exclusive)
     result = simulate(ClusterSpec(partitions=[nodes]), jobs, rule)

@@ -255,7 +255,7 @@ def test_the_examples_as_hetsim_runs_them(example, name, makespan):
     ("name", "called"),
     [("hrr", "hRR"), ("greedy-et", "GreedyET"), ("greedy-ds", "GreedyDS"), ("heft", "HEFT"), ("peft", "PEFT")],
 )
-def test_each_execution_of_the_examples(example, name, called):
+def test_executions_are_those_of_the_reference_examples(example, name, called):
     edges = [(edge["src"], edge["dst"], float(edge["comm"])) for edge in example["edges"]]
     tasks = executed(example["comp"], paper_workflow(example["tasks"], example["comp"], edges), name)
     found = {row[0]: row[1:] for row in zip(*(tasks[c] for c in ("task", "processor", "start", "end")), strict=True)}

@@ -13,6 +13,7 @@ from simmodel.referee import why_waits
 from simmodel.resources.pools.allocation import Allocation, Request, assigned
 from simmodel.snapshots import Snapshot
 from simmodel.work import Chunk
+from tests.helpers.policies_there import there
 
 KINDS = [(4, 0, 16), (4, 2, 16), (8, 4, 32), (2, 0, 8)]
 
@@ -111,7 +112,7 @@ CASES = [30, pytest.param(300, marks=pytest.mark.long), pytest.param(2000, marks
 
 
 @pytest.mark.parametrize("cases", CASES)
-@pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf+easy", "conservative", "conservative-keep", "slurm"])
+@pytest.mark.parametrize("policy", ["fcfs", "easy", "sjf+easy", "conservative", "conservative-keep", *there("slurm")])
 def test_each_chunk_has_a_node_and_no_start_is_missed_or_delayed(policy, cases):
     for seed in range(cases):
         nodes, jobs = drawn(seed)
@@ -182,7 +183,7 @@ def test_two_nodes_hold_eight_and_two_cores_and_not_five_and_five():
         Job(id=1, chunks="8+2", run=3600, requested=3600),
         Job(id=2, nodes=1, cores_per_node=6, run=60, requested=60),
     ]
-    for policy in ("fcfs", "easy", "conservative", "slurm"):
+    for policy in ("fcfs", "easy", "conservative", *there("slurm")):
         assert simulate(spec, jobs, policy).jobs["wait"][1] < 5
     assert simulate(16, jobs, "easy").jobs["start"].tolist() == [0, 0]
     assert simulate(15, jobs, "easy").jobs["start"].tolist() == [0, 3600]

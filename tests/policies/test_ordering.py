@@ -38,11 +38,11 @@ def waiting(processors, requested, submit=0.0, user=None):
         ("f4", 200 * sqrt(16) + 530000 * log10(1000)),
     ],
 )
-def test_keys_that_stay(name, key):
+def test_static_keys_are_as_by_hand(name, key):
     assert order(name).key(waiting(16, 200.0, 1000.0)) == pytest.approx(key)
 
 
-def test_keys_that_change():
+def test_keys_of_wfp_and_unicef_grow_with_the_wait():
     """After 400 s of waiting a job of 200 s and 16 processors has waited twice its request."""
     job = waiting(16, 200.0, 1000.0)
     assert order("wfp").key(job, 1400.0) == -(2**3) * 16
@@ -121,7 +121,7 @@ def test_shares_of_users_weigh_their_usage():
     assert (starts[:4] < 400).sum() == 3
 
 
-def test_age_and_size_alone():
+def test_multifactor_by_age_or_by_size_alone_orders_by_it():
     jobs = [Job(processors=4, run=10), Job(submit=1, processors=1, run=10), Job(submit=2, processors=4, run=10)]
     by_age = Multifactor(age=1, size=0, fair_share=0)
     by_size = Multifactor(age=0, size=1, fair_share=0)

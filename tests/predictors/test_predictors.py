@@ -119,7 +119,7 @@ def test_corrections_are_the_predefined_increments() -> None:
     assert Request().correct(job, 100.0, elapsed) == elapsed + INCREMENTS[-1]
 
 
-def test_names() -> None:
+def test_predictors_by_name_take_parameters_and_refuse_wrong_ones() -> None:
     assert predictor("own-past(0.8, memory=5)").known_as == "own-past(q=0.8, memory=5)"
     assert predictor("predicted").known_as == "predicted"
     assert SimilarJobs(classes=[("user",)]).known_as is None

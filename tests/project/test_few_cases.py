@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from tests.helpers import examples
 from tests.helpers.examples import FEW, up_to
 from tests.helpers.few_cases import chosen, mark, spread
 
@@ -70,6 +71,21 @@ def test_the_others_are_long_and_those_that_are_long_already_do_not_count() -> N
     plain = collected(len, 5)
     mark(plain)
     assert all(item.marks == {} for item in plain)
+
+
+def test_of_many_two_of_five_run_in_ci_and_the_rest_by_hand() -> None:
+    items = collected(len, 100, few=pytest.mark.few(2).mark)
+    mark(items)
+    assert sum("long" in item.marks for item in items) == 38
+    assert sum("exhaustive" in item.marks for item in items) == 60
+
+
+def test_a_third_of_the_examples_is_drawn_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = {}
+    for profile in ("patient", "thorough", "all"):
+        monkeypatch.setattr(examples, "settings", SimpleNamespace(default=settings.get_profile(profile)))
+        drawn[profile] = up_to(90, 6), up_to(12, 6), up_to(2, 6)
+    assert drawn == {"patient": (6, 6, 2), "thorough": (30, 6, 2), "all": (90, 12, 2)}
 
 
 def test_tests_that_draw_more_in_the_thorough_profile_are_marked() -> None:

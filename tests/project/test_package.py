@@ -1,5 +1,6 @@
 """The package as a whole: its public names, what importing it costs, and that nothing speaks of one machine."""
 
+import inspect
 import re
 from ast import literal_eval
 from importlib import import_module
@@ -12,11 +13,11 @@ import pytest
 import simmodel
 from simmodel.scheduling import registry
 from tests.helpers import typed_user
-from tests.helpers.doc_pages import PAGES
 from tests.helpers.examples import up_to
 from tests.helpers.new_process import printed
-from tests.helpers.package_imports import MODULES, STUBS, imports
+from tests.helpers.package_imports import MODULES, OPEN, PUBLIC, imports
 from tests.helpers.paths import ROOT
+from tests.helpers.public_interface import documented, named_in_pages
 
 HEAVY = ("pandas", "matplotlib", "pyarrow", "networkx", "scipy", "tqdm", "IPython", "dask", "distributed")
 
@@ -31,7 +32,7 @@ def test_importing_a_module_imports_nothing_heavy(module: str) -> None:
     assert [name for name in found if name.split(".")[0] in HEAVY] == []
 
 
-PACKAGES = tuple(STUBS)
+PACKAGES = tuple(PUBLIC)
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -48,17 +49,34 @@ def test_the_public_names_of_a_package_exist_and_are_listed(package: str) -> Non
         _ = module.simulated
 
 
-@pytest.fixture(scope="module")
-def words() -> set[str]:
-    """Return the words of all pages and notebooks."""
-    notebooks = [path.read_text("utf-8") for path in (ROOT / "notebooks").glob("*.ipynb")]
-    pages = [page.text for page in PAGES.values()] + notebooks
-    return {word for page in pages for word in re.findall(r"\w+", page)}
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_exported_name_stands_in_the_code_of_a_page(package: str) -> None:
+    missing = sorted({name.rpartition(".")[2] for name in imports(PUBLIC[package])} - documented())
+    assert missing == [], f"name it in a page of docs/, or take it out of {package.replace('.', '/')}/__init__.pyi"
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_each_public_name_of_a_package_stands_in_a_page(package: str, words: set[str]) -> None:
-    assert {name.rpartition(".")[2] for name in imports(STUBS[package])} - words == set()
+def test_what_is_exported_has_a_docstring_with_its_methods(package: str) -> None:
+    lacking = []
+    for name in import_module(package).__all__:
+        value = getattr(import_module(package), name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            lacking += [name] if not inspect.getdoc(value) else []
+        owners = value.__mro__ if inspect.isclass(value) else ()
+        for owner in (each for each in owners if each.__module__.startswith("simmodel")):
+            for member, found in vars(owner).items():
+                is_told = inspect.isfunction(found) or isinstance(found, property | classmethod | staticmethod)
+                if is_told and not member.startswith("_") and not inspect.getdoc(getattr(value, member)):
+                    lacking.append(f"{name}.{member} of {owner.__name__}")
+    assert lacking == [], "what is exported says what it does; the rest needs a docstring only to add to its name"
+
+
+def test_each_name_in_a_page_or_notebook_is_exported() -> None:
+    exported = {f"{package}.{name}" for package in PACKAGES for name in import_module(package).__all__}
+    exported |= {f"{OPEN}.{name}" for name in import_module(OPEN).__all__}
+    exported |= {f"simmodel.learn.{name}" for name in dir(import_module("simmodel.learn"))}  # it has no stub
+    missing = {name: page for page, names in named_in_pages().items() for name in names if name not in exported}
+    assert missing == {}, "export it from the __init__.pyi of its package, and name the package in the page"
 
 
 def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:
@@ -74,20 +92,6 @@ def test_few_names_stand_at_the_top_and_each_is_that_of_one_package() -> None:
 def test_every_name_a_module_offers_exists(name: str) -> None:
     module = import_module(name)
     assert [each for each in getattr(module, "__all__", ()) if not hasattr(module, each)] == []
-
-
-SHARED = {
-    *("Alarm", "Choice", "Described", "Ended", "Group", "JobRecord", "Ledger", "Log", "Outcome", "Restored", "Site"),
-    *("Source", "Submission"),
-}
-"""Names that classes of the twin share with classes elsewhere: to be fewer, never more."""
-
-
-def test_classes_of_the_twin_have_names_of_their_own() -> None:
-    names: dict[bool, set[str]] = {True: set(), False: set()}
-    for name, path in MODULES.items():
-        names[name.startswith("simmodel.twin")] |= set(re.findall(r"^class (\w+)", path.read_text(), re.MULTILINE))
-    assert {name for name in names[True] & names[False] if name[0] != "_"} == SHARED
 
 
 def test_the_front_door_stays_a_function_whatever_is_imported_first() -> None:

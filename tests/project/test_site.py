@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.helpers.package_imports import STUBS, imports
+from tests.helpers.package_imports import PUBLIC, imports
 from tests.helpers.paths import ROOT
 
 LOADED = {"script": "src", "link": "href", "img": "src", "iframe": "src", "source": "src", "object": "data"}
@@ -80,7 +80,7 @@ def check_nothing_is_loaded_from_the_network(site: Path, pages: dict[Path, Html]
 
 def check_entries(site: Path, pages: dict[Path, Html]) -> None:
     """Each name has an entry on the page of its package; those at the top, a link to the entry on another page."""
-    for package, stub in STUBS.items():
+    for package, stub in PUBLIC.items():
         page = pages[site.joinpath(*package.split("."), "__init__.html")]
         linked = {urlsplit(link).fragment.rpartition(".")[2] for link in page.links if urlsplit(link).path}
         names = {each.rpartition(".")[2] for each in imports(stub)}

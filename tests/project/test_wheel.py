@@ -109,7 +109,7 @@ def test_what_is_installed_has_types_and_all_that_is_ready(installed: Path, tmp_
 
 def test_the_wheel_takes_all_that_is_ready_and_the_types() -> None:
     target = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["wheel"]
-    assert target["packages"] == ["simmodel"]
+    assert target["packages"] == ["simmodel", "simmodel_site"]
     assert target["force-include"] == {name: f"simmodel/_data/{name}" for name in READY}
     assert (ROOT / "simmodel/py.typed").exists()
     assert all(bundled_names(name) for name in READY)

@@ -16,13 +16,13 @@ import pytest
 from simmodel import Environment, Job
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.records.cgsim_events import CGSIM_EVENTS, CGSIM_STATES, CGSimEvents, CGSimStates
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.results.streams import DataSet
 from simmodel.systems.grid.system import Grid
 from simmodel.work import File
 from tests.helpers.paths import ROOT
 
-TABLES = {"events": list(EVENTS), "jobs": list(JOBS)}
+TABLES = {"events": list(GRID_EVENTS), "jobs": list(GRID_JOBS)}
 
 
 def ran(folder, observer=GridEvents, tables=TABLES, **options):
@@ -205,7 +205,7 @@ while True:
     assert {row["key"] for row in rows_of(left, "meta")} >= {"simmodel", "unfinished"}
 
 
-def test_cgsims_states(tmp_path):
+def test_states_of_cgsim_end_as_the_jobs_do(tmp_path):
     grid, data = ran(tmp_path, CGSimStates, {"EVENTS": CGSIM_STATES})
     data.close()
     rows = table(tmp_path / "events.sqlite", "EVENTS")

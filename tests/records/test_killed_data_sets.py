@@ -15,7 +15,7 @@ DRIVER = """
 import json, os, signal, sqlite3, sys
 from simmodel import Environment, Job
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOutageSpec, SiteSpec
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.results.streams import DataSet
 from simmodel.systems import Grid
 from simmodel.work import File
@@ -53,7 +53,7 @@ def run(path):
     files = [FileSpec(name="f", size=20, sites=["a"]), FileSpec(name="g", size=30, sites=["b"])]
     outages = [SiteOutageSpec(site="b", at=60, until=70)]
     grid = Grid(env, GridSpec(sites=sites, network=network, files=files, outages=outages, retries=1), "round-robin")
-    with Counting(path, {"events": list(EVENTS), "jobs": list(JOBS)}, batch=7) as data:
+    with Counting(path, {"events": list(GRID_EVENTS), "jobs": list(GRID_JOBS)}, batch=7) as data:
         env.observe(GridEvents(grid, data))
         for number in range(15):
             files = {"inputs": ["f", "g"], "outputs": [File(f"o{number}", 5)]} if number % 2 else {}

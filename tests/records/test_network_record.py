@@ -144,7 +144,7 @@ def test_bytes_over_links_are_those_of_the_transfers(crosstraffic):
     assert transfer_times(record).get_xlabel() == "time alone"
 
 
-def test_pictures_of_little():
+def test_pictures_of_few_or_no_transfers_are_drawn():
     network, record = observed(link("a"), link("b"))
     assert link_load(record).get_ylabel() == "load, part of the capacity"
     transfer_times(record)

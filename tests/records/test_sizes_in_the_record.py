@@ -101,7 +101,7 @@ def stretches(result: Result) -> dict[str, list[tuple[float, float, int, str]]]:
 
 
 @PLACES
-def test_tables_and_curves(spec: ClusterSpec) -> None:
+def test_tables_and_utilisation_have_each_size(spec: ClusterSpec) -> None:
     result = three(spec)
     assert stretches(result) == STRETCHES
     assert result.busy().times.tolist() == [0, 10, 20, 30, 40]
@@ -112,7 +112,7 @@ def test_tables_and_curves(spec: ClusterSpec) -> None:
 
 
 @PLACES
-def test_files(spec: ClusterSpec, tmp_path: Path) -> None:
+def test_stored_results_have_each_size(spec: ClusterSpec, tmp_path: Path) -> None:
     result = three(spec)
     result.to_csv(tmp_path / "folder")
     result.to_sqlite(tmp_path / "file.sqlite")
@@ -125,7 +125,7 @@ def test_files(spec: ClusterSpec, tmp_path: Path) -> None:
 
 
 @PLACES
-def test_power(spec: ClusterSpec) -> None:
+def test_power_follows_each_size(spec: ClusterSpec) -> None:
     result = three(spec)
     idle, each = (16 * 2, 10) if spec is COUNTED else (4 * 10, 10)  # (50 - 10) W for four cores
     assert power(result).values.tolist() == [idle + each * busy for busy in (6, 10, 8, 6, 1)]
@@ -165,7 +165,7 @@ def test_gantt_chart_of_processors() -> None:
 
 
 @PLACES
-def test_perfetto(spec: ClusterSpec, tmp_path: Path) -> None:
+def test_traces_have_a_slice_for_each_size(spec: ClusterSpec, tmp_path: Path) -> None:
     three(spec).to_perfetto(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     slices = {
@@ -179,7 +179,7 @@ def test_perfetto(spec: ClusterSpec, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["run.db", "folder"])
-def test_streamed_records(name: str, tmp_path: Path) -> None:
+def test_streamed_records_have_each_size(name: str, tmp_path: Path) -> None:
     jobs = [ELASTIC, BODY, *TICKS]
     if name == "folder":
         pytest.importorskip("pyarrow")
@@ -190,7 +190,7 @@ def test_streamed_records(name: str, tmp_path: Path) -> None:
     assert streamed.jobs["run"].tolist() == whole.jobs["run"].tolist()
 
 
-def test_events_and_meters() -> None:
+def test_events_and_usage_meters_follow_each_size() -> None:
     meters: list[UsageMeter] = []
     events: list[EventRecorder] = []
 

@@ -70,7 +70,7 @@ def test_jobs_of_several_homes_are_named_with_their_home() -> None:
         explain({"a": 4, "b": 4}, [Job(id=1, processors=8, run=10)], "round-robin", 1)
 
 
-def test_sites_of_a_grid(tmp_path: Path) -> None:
+def test_the_choice_of_a_site_has_the_ends_at_all_sites(tmp_path: Path) -> None:
     spec = GridSpec(sites=[SiteSpec(name="a", cores=2), SiteSpec(name="b", cores=4)])
     found = explain(spec, [Job(id=i, processors=2, run=10) for i in range(8)], "least-loaded", 7)
     assert (found.chosen, places(found)) == ("b", {"a": (30.0, 30.0), "b": (20.0, 20.0)})

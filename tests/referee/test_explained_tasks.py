@@ -154,7 +154,7 @@ def test_what_a_change_promises_is_what_a_run_gives() -> None:
     assert text.endswith("earlier")
 
 
-def test_documents_pictures_and_results(tmp_path: Path) -> None:
+def test_explanations_of_tasks_are_stored_drawn_and_refused(tmp_path: Path) -> None:
     result = simulate("hetsim-slow", "layered:n=10,fat=0.5", "heft")
     found = result.explain(5)
     assert json.loads(found.to_json(tmp_path / "why.json"))["task"] == 5

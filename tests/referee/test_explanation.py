@@ -336,7 +336,7 @@ def test_changes_start_the_job_and_the_next_smaller_ones_do_not() -> None:
 
 
 @pytest.mark.exhaustive
-def test_changes_of_two_thousand_jobs(capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggested_changes_of_two_thousand_jobs_start_them(capsys: pytest.CaptureFixture[str]) -> None:
     found = check_changes(2000, 100)
     with capsys.disabled():
         print("\n" + ", ".join(f"{what}: {number:,}" for what, number in found.most_common()))

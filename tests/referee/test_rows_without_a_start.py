@@ -113,7 +113,7 @@ SACCT = """JobID|Submit|Start|End|Elapsed|Timelimit|AllocCPUS|State|NodeList|Use
 """
 
 
-def test_rows_of_sacct(tmp_path):
+def test_rows_of_sacct_without_a_start_do_not_start(tmp_path):
     path = tmp_path / "sacct.txt"
     path.write_text(SACCT)
     log = read_sacct(path)
@@ -135,7 +135,7 @@ def test_rows_of_sacct(tmp_path):
         assert found.right, found.report()
 
 
-def test_rows_of_pbs():
+def test_rows_of_pbs_without_a_start_do_not_start():
     text = """05/01/2024 08:00:00;Q;1.s;queue=w
 05/01/2024 08:00:00;S;1.s;user=a ctime=1714550400 start=1714550400 exec_host=n/0*4 Resource_List.ncpus=4
 05/01/2024 08:10:00;E;1.s;user=a ctime=1714550400 start=1714550400 end=1714551000 exec_host=n/0*4 Exit_status=1

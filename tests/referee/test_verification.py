@@ -99,7 +99,7 @@ LOG = Workload(
         ({"job": [1, 2, 3], "start": [0, 10, 20], "end": [10, 15, 30]}, []),
     ],
 )
-def test_what_cannot_be_is_found(schedule: Any, kinds: list[str]) -> None:
+def test_impossible_schedules_have_their_kinds_of_faults(schedule: Any, kinds: list[str]) -> None:
     assert sorted(fault.kind for fault in verify(LOG, schedule).faults) == sorted(kinds)
 
 

@@ -241,7 +241,7 @@ def test_notebooks_show_the_metrics(result: MachineResult) -> None:
     deadline=None, max_examples=up_to(60), suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 @given(machine_cases(policies=("anywhere",)))
-def test_of_every_run(case: MachineCase) -> None:
+def test_metrics_of_random_runs_agree_with_their_record(case: MachineCase) -> None:
     env = Environment(seed=case.seed)
     machine = Machine(env, case.spec, anywhere, **case.options)
     try:

@@ -109,7 +109,7 @@ def test_utilisation_honours_what_was_down():
     assert result.metrics()["utilisation"] == 0.6
 
 
-def test_one_place_of_several():
+def test_utilisation_of_one_place_counts_its_own_processors():
     places = Table(
         {"place": ["a", "b"], "processors": [4, 2], "nodes": [0, 0], "idle_power": [0, 0], "load_power": [0, 0]}
     )
@@ -141,7 +141,7 @@ def test_rejected_and_withdrawn_jobs_in_the_queue():
     assert result.queue_length().integral() == 6 + 4
 
 
-def test_what_the_log_recorded():
+def test_a_log_with_waits_is_a_result():
     columns = {"submit": [0, 5, 6, 7], "wait": [1, -1, 2, 0], "run": [10, 10, -1, 3], "processors": [1, 1, 1, 0]}
     result = recorded_result(Workload(columns, name="log"), processors=4)
     assert result.jobs["status"].tolist() == ["completed", "rejected", "rejected", "rejected"]

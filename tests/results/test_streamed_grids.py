@@ -110,7 +110,7 @@ def test_jobs_that_have_ended_leave_memory(tmp_path: Path, monkeypatch: pytest.M
     assert result.metrics()["status"] == {"completed": 1000}
 
 
-def test_a_folder_of_parquet_files(tmp_path: Path) -> None:
+def test_a_grid_streamed_to_parquet_has_the_record_of_one_in_memory(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     spec, jobs = random_grid(4)
     assert_same(simulate(spec, jobs, stream=tmp_path / "grid.parquet"), simulate(spec, jobs))

@@ -63,7 +63,7 @@ def test_it_rests_while_a_long_queue_is_restored() -> None:
     assert found.count("start") <= 2  # 51 without the rest, the full ones over all jobs
 
 
-def test_it_ends_with_the_questions() -> None:
+def test_the_collector_works_again_after_the_last_question() -> None:
     sim = stepped()
     sim.decide()
     while sim.next_decision() is not None:
@@ -82,7 +82,7 @@ def test_it_ends_when_the_simulation_runs_or_is_dropped() -> None:
     assert not resting()
 
 
-def test_it_ends_with_an_error() -> None:
+def test_the_collector_works_again_after_an_error() -> None:
     sim = stepped()
     with pytest.raises(PolicyError):
         sim.decide([Start(None, None)])

@@ -41,7 +41,7 @@ def test_it_ends_with_brokers_and_the_clusters_below():
         assert simulate({"a": 4, "b": 4}, {"a": JOBS}, **policies).jobs["end"].tolist() == [100, 3005]
 
 
-def test_it_ends_with_machines():
+def test_a_policy_that_wakes_for_ever_ends_with_the_tasks():
     def always(view):
         for task in view.waiting:
             yield Start(task, view.places[0])

@@ -204,7 +204,7 @@ def test_strangers_are_refused() -> None:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/[\w-]{22}/", view.url)
 
 
-def test_nobody_is_waited_for() -> None:
+def test_a_run_that_nobody_watches_makes_no_page() -> None:
     simulation = start(8, jobs(), "easy")
     with simulation.serve() as view:
         simulation.run()

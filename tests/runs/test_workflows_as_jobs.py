@@ -36,7 +36,6 @@ from simmodel.platform import (
 from simmodel.predictors.learning import learn_from
 from simmodel.predictors.similar import RecentTwo
 from simmodel.referee import identify, verify
-from simmodel.twin.sources.log import RecordedLog
 from tests.helpers.data_files import data_file
 
 FLOW = Workflow(
@@ -151,23 +150,6 @@ def test_all_forms_of_a_workload_are_judged_alike():
 def test_all_forms_of_a_workload_teach_predictors():
     for given in forms():
         assert learn_from(RecentTwo(), given) == 4
-
-
-def test_a_frame_and_jobs_with_names_are_replayed_to_a_twin():
-    pandas = pytest.importorskip("pandas")
-    columns = {"job": np.array(["x", "y"], dtype=object), "submit": [0, 1], "run": [5, 5], "processors": [1, 1]}
-    source = RecordedLog(pandas.DataFrame({**columns, "wait": [0, 4]}), "alps")
-    found = list(source.events(0.0))
-    while not source.over:
-        found += source.events(0.0)
-    assert [(event.kind, event.time, event.job) for event in found if event.kind != "passed"] == [
-        ("submitted", 0, "x"),
-        ("started", 0, "x"),
-        ("submitted", 1, "y"),
-        ("ended", 5, "x"),
-        ("started", 5, "y"),
-        ("ended", 10, "y"),
-    ]
 
 
 def test_a_generator_of_jobs_is_read_once_and_runs_again():

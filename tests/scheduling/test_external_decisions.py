@@ -189,7 +189,7 @@ def test_a_broker_is_asked_before_its_clusters_and_they_decide_after_it_in_the_s
     assert clusters[1].scheduler.question is not None
 
 
-def test_a_broker_takes_nothing_back():
+def test_a_broker_refuses_to_preempt():
     env = Environment()
     broker = Broker(env, [Cluster(env, 4, name="a")], "round-robin")
     broker.submit(Job(processors=4, run=10))
@@ -239,7 +239,7 @@ def test_a_decision_type_of_ones_own_is_carried_out_by_the_function_it_is_given(
 
     cluster = Cluster(Environment(), 4, policy)
     job = cluster.submit(Job(processors=4, run=10))
-    with pytest.raises(PolicyError, match=r"decisions must be Start, Reserve, WakeAt, Preempt, Resize, got .*Boost"):
+    with pytest.raises(PolicyError, match=r"decisions must be Start, .*, got .*Boost"):
         cluster.env.run()
 
     boosted = []

@@ -13,7 +13,7 @@ from simmodel.scheduling.objectives import MEASURES, Objective, comparable, meas
 # ---------------------------------------------------------------------- measures
 
 
-def test_measures_by_hand():
+def test_measures_of_three_jobs_are_as_by_hand():
     found = measure([0, 5, 10], [10, 5, 40], [10, 1, 20], busy=0.75)
     assert found == {
         "wait_max": 30,

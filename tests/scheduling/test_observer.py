@@ -64,7 +64,7 @@ def test_a_method_close_to_a_hook_is_refused(wrong: str, meant: str) -> None:
         type("Mine", (Observer,), {wrong: lambda self, *what: None})
 
 
-def test_helpers_are_allowed() -> None:
+def test_an_observer_may_have_methods_unlike_any_hook() -> None:
     names = ("table", "jobs", "decide", "_job_start", "load", "expect", "transfers", "reset")
     assert type("Mine", (Observer,), {name: lambda self: None for name in names})
 

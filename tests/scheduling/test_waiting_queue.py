@@ -39,7 +39,7 @@ def in_order(jobs, order, now):
         *(pytest.param(*each, marks=pytest.mark.long) for each in ((2, 0), (3, 0), (5, 1400))),
     ],
 )
-def test_queue_indexes_against_lists(order, priorities, seed, asked_from):
+def test_indexes_of_the_queue_answer_as_a_full_scan(order, priorities, seed, asked_from):
     """Jobs arrive, leave from any position and return; each question has the answer of a full scan."""
     rng = np.random.default_rng(seed)
     env = Environment()

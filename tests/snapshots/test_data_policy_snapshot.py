@@ -163,8 +163,8 @@ def fresh(name):
     "seeds",
     [
         range(10),
-        pytest.param(range(10, 30), marks=pytest.mark.long),
-        pytest.param(range(30, 130), marks=pytest.mark.exhaustive),
+        pytest.param(range(10, 14), marks=pytest.mark.long),
+        pytest.param(range(14, 130), marks=pytest.mark.exhaustive),
     ],
 )
 @pytest.mark.parametrize("name", READY)

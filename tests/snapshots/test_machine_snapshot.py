@@ -86,7 +86,7 @@ def ended(machine: Machine) -> bool:
 
 @settings(max_examples=up_to(120), suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(machine_cases(("anywhere", "first", "earliest", "hrr")), st.lists(st.floats(0, 1), min_size=1, max_size=3))
-def test_random_machines_go_on(case: MachineCase, shares: list[float]) -> None:
+def test_random_machines_cut_several_times_end_as_uncut_ones(case: MachineCase, shares: list[float]) -> None:
     try:
         whole = made(case)
     except ImpossibleWork:
@@ -118,7 +118,7 @@ def test_the_phases_go_on_where_they_were() -> None:
         assert on.transfers["end"].tolist() == ([112] if at < 112 else [])
 
 
-def test_another_policy_and_more_work() -> None:
+def test_a_snapshot_continues_under_another_policy_with_more_work() -> None:
     machine = two_tasks()
     machine.env.run(until=5)
     on = simulate(machine.snapshot(), [(20.0, TaskSet([7.0], ids=["x"]))], "greedy-et")
@@ -164,13 +164,13 @@ def test_a_policy_that_has_no_name_is_given_again() -> None:
     ({"schema": 1}, "schema: must be 2, got 1, an older version"),
     ({"system": "engine"}, "system: unknown system 'engine'"),
 ])  # fmt: skip
-def test_what_is_no_snapshot(change: dict[str, Any], message: str) -> None:
+def test_a_wrong_document_is_refused(change: dict[str, Any], message: str) -> None:
     document = json.loads(two_tasks().snapshot().to_json()) | change
     with pytest.raises(InputError, match=message):
         MachineSnapshot.from_json(json.dumps(document))
 
 
-def test_a_key_that_is_missing() -> None:
+def test_a_missing_key_is_named() -> None:
     document = json.loads(two_tasks().snapshot().to_json())
     del document["tasks"]
     with pytest.raises(InputError, match="tasks: missing key"):

@@ -87,7 +87,7 @@ def test_fat_graphs_take_two_processors_longer_for_their_critical_path() -> None
 
 
 @pytest.mark.long  # each picture of machines: tests/view
-def test_pictures() -> None:
+def test_pictures_of_machine_studies_have_their_panels() -> None:
     pytest.importorskip("matplotlib").use("agg")
     study = setup_study(["hrr", "heft"], seeds=2)
     (panel,) = study.plot().axes

@@ -115,7 +115,7 @@ def test_the_log_of_theta_is_cut_to_the_time_of_the_other() -> None:
     assert found.comparison["siloed"].jobs["submit"].tolist() == [0, 3, 2, 3]
 
 
-def test_figures_7_and_8() -> None:
+def test_plots_of_the_case_study_are_as_by_hand() -> None:
     pytest.importorskip("matplotlib").use("agg")
     found = case_study(AT_THETA, at_polaris([4, 0]), clusters={"polaris": FOUR_NODES, "theta": 8}, brokers=["sgs-t"])
     page = found.plot(title="by hand")

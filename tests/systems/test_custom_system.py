@@ -131,7 +131,7 @@ def test_it_runs_by_itself_and_as_a_platform(tmp_path) -> None:
 
 @pytest.mark.parametrize("cut", [0.5, 3, 7, 12, 20.5, 26])
 @pytest.mark.parametrize("policy", ["fcfs", "sjf"])
-def test_it_is_cut_and_continued(cut: float, policy: str) -> None:
+def test_a_custom_system_is_cut_and_continued(cut: float, policy: str) -> None:
     env = Environment()
     bag = Bag(env, BagSpec(slots=2), policy)
     bag.replay(Workload.from_jobs(JOBS))
@@ -221,7 +221,7 @@ def bag_at(cut: float = 7) -> Snapshot:
     return start(BagSpec(slots=2), JOBS).run(until=cut).snapshot()
 
 
-def test_its_futures_are_simulated() -> None:
+def test_futures_of_a_custom_system_are_simulated() -> None:
     snapshot = bag_at()
     found = what_if(snapshot, ["fcfs", "sjf", None], arrivals=[Job(id="late", submit=9, run=1)])
     assert [each.status for each in found] == ["finished"] * 3
@@ -231,7 +231,7 @@ def test_its_futures_are_simulated() -> None:
     assert [each.status for each in what_if(snapshot, branches)] == ["finished"] * 2
 
 
-def test_a_house_has_futures_too() -> None:
+def test_brokers_over_custom_systems_have_futures() -> None:
     house = start(HOUSE, workload(), "sgs-t").run(until=40).snapshot()
     branches = {
         "as it is": None,
@@ -258,7 +258,7 @@ def test_its_policies_are_compared_and_explored() -> None:
     assert again["wait_mean"].mean > 0
 
 
-def test_commands_take_it(tmp_path, capsys, monkeypatch) -> None:
+def test_commands_take_a_custom_system(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_toml(BagSpec(slots=16), "bag.toml")
     batch = ["batch", "probe-4", "--platform", "bag.toml", "--policy", "fcfs"]

@@ -75,7 +75,7 @@ def test_policies_see_no_request_where_there_is_none(given_as) -> None:
     assert policy.seen == told(jobs)
 
 
-def test_neither_do_agents_and_continuations() -> None:
+def test_agents_and_continuations_see_no_run_time_as_a_request() -> None:
     jobs = mixed()
     sim = start(8, as_log(jobs), "easy")
     seen: dict[object, set[tuple[float, float]]] = {}

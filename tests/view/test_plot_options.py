@@ -83,7 +83,7 @@ def test_wrong_sizes_and_axes_with_a_size(faces, name):
 
 
 @pytest.mark.parametrize("name", ["utilisation", "queue", "power", "wait_by_bin"])
-def test_colours(name):
+def test_wrong_colours_are_refused(name):
     assert getattr(RESULT.plot, name)(colour="tab:red")
     with pytest.raises(InputError, match=r"colour: must be a colour of matplotlib, such as .*, got 'usr'"):
         getattr(RESULT.plot, name)(colour="usr")

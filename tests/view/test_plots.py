@@ -52,7 +52,7 @@ DRAWINGS = {
 @pytest.mark.few(8)
 @pytest.mark.parametrize("result", [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("drawing", DRAWINGS)
-def test_drawings_on_axes(drawing, result):
+def test_drawings_return_the_axes_given(drawing, result):
     fig, ax = plt.subplots()
     assert DRAWINGS[drawing](result, ax) is ax
     fig.canvas.draw()
@@ -66,7 +66,7 @@ def test_drawings_on_figures_of_their_own():
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("result", [SMALL, LARGE], ids=["small", "large"])
-def test_overview(result, tmp_path):
+def test_the_overview_counts_the_jobs(result, tmp_path):
     fig = result.plot.overview()
     fig.savefig(tmp_path / "overview.png", dpi=50)
     texts = [text.get_text() for ax in fig.axes for text in ax.texts]

@@ -74,7 +74,7 @@ def test_a_job_and_a_timeout(end, both):
 
 @ENDS
 @pytest.mark.parametrize(("all_or_any", "last"), [("all_of", 9), ("any_of", 5)], ids=["all of them", "any of them"])
-def test_several_jobs(end, all_or_any, last):
+def test_all_of_and_any_of_wait_for_jobs(end, all_or_any, last):
     env = Environment()
     cluster = Cluster(env, 4)
     seen = []

@@ -7,7 +7,7 @@ from simmodel.platform import MemoryPoolSpec, NodeSpec, OutageSpec, QueueSpec, R
 from simmodel.work import DataObject, Dependency
 
 
-def test_jobs():
+def test_fields_of_jobs_take_texts_with_units():
     job = Job(submit="1d", run="90min", requested="2h", cancel="3h", nodes=1, memory_per_node="16GB")
     assert (job.submit, job.run, job.requested, job.cancel, job.memory_per_node) == (86400, 5400, 7200, 10800, 16e9)
     assert Dependency(1, think_time="1min").think_time == 60
@@ -19,7 +19,7 @@ def test_texts_that_are_no_quantities(field):
         Job(**{"run": 1, field: "2 parsecs"})
 
 
-def test_tasks_and_specs():
+def test_fields_of_tasks_and_specs_take_texts_with_units():
     task = Task(id=1, run="2min", memory="1MiB")
     assert (task.run, task.memory, DataObject("a", "4MB").size) == (120, 2**20, 4e6)
     assert NodeSpec(memory="64GB", load_power="1.5kW").load_power == 1500

@@ -32,7 +32,7 @@ def test_the_load_of_real_logs(name, load):
     assert offered_load(read_swf(data_file(f"swf/{name}.swf.gz"))) == pytest.approx(load, abs=0.0006)
 
 
-def test_scale_load():
+def test_scale_load_scales_the_gaps_between_submissions():
     log = lublin(500, seed=1)
     before = log["submit"].copy()
     assert offered_load(scale_load(log, 1.5)) == pytest.approx(1.5 * offered_load(log))

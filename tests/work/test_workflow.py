@@ -75,7 +75,7 @@ def test_data_object_with_negative_size_is_refused() -> None:
         DataObject("f", -1)
 
 
-def test_graph() -> None:
+def test_roots_parents_levels_and_edges_of_a_diamond() -> None:
     flow = diamond()
     assert len(flow) == 4
     assert "a" in flow
@@ -93,7 +93,7 @@ def test_graph() -> None:
     )
 
 
-def test_data() -> None:
+def test_readers_and_writers_of_files() -> None:
     flow = diamond()
     assert [file.name for file in flow.inputs] == ["start"]
     assert [file.name for file in flow.outputs] == ["end"]
@@ -144,7 +144,7 @@ def test_edges_follow_from_files_where_none_are_given() -> None:
     assert Workflow(tasks, [(1, 2)], files).unlisted() == [(1, 3, "a"), (2, 3, "b"), (2, 3, "c")]
 
 
-def test_critical_path() -> None:
+def test_the_critical_path_counts_work_and_transfers() -> None:
     flow = diamond()
     assert flow.critical_path() == ("a", "c", "d")
     assert flow.critical_path_length() == 7
@@ -185,7 +185,7 @@ def test_long_circle_is_shortened() -> None:
         Workflow([Task(id=i) for i in range(100)], edges)
 
 
-def test_networkx_both_ways() -> None:
+def test_a_workflow_to_networkx_and_back_is_equal() -> None:
     flow = diamond()
     graph = flow.to_networkx()
     assert isinstance(graph, nx.DiGraph)

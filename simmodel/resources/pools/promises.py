@@ -82,7 +82,7 @@ class Promising(Protocol):
     paced: bool
 
     @property
-    def consumables(self) -> Amounts: ...  # noqa: D102
+    def consumables(self) -> Amounts: ...
 
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now."""

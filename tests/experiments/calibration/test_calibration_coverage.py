@@ -162,7 +162,7 @@ def hidden_speeds(seed: int, queues: str, most: int) -> tuple[list[bool], list[f
 @pytest.mark.few(1)
 @pytest.mark.parametrize(("runs", "most"), [(1, 6), pytest.param(100, 15, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("queues", ["", *(pytest.param(each, marks=pytest.mark.long) for each in ("exact", "noisy"))])
-def test_hidden_speeds_of_sites(queues: str, runs: int, most: int) -> None:
+def test_intervals_cover_the_hidden_speeds_of_sites(queues: str, runs: int, most: int) -> None:
     found = [hidden_speeds(seed, queues, most) for seed in range(runs)]
     inside = [each for one in found for each in one[0]]
     ours, squares = (float(np.mean([error for each in found for error in each[i]])) for i in (1, 2))

@@ -98,7 +98,7 @@ def test_wrong_functions_are_named(draws: int) -> None:
 @pytest.mark.parametrize(
     "draws", [15, pytest.param(50, marks=pytest.mark.long), pytest.param(500, marks=pytest.mark.exhaustive)]
 )
-def test_right_functions_are_not(draws: int) -> None:
+def test_right_functions_raise_few_alarms(draws: int) -> None:
     alarms = Counter(kind for seed in range(draws) for kind in kinds(function("", 1000 + seed)))
     print(f"\n{draws}: {dict(alarms)}")
     assert alarms.total() <= 0.02 * draws
@@ -117,7 +117,7 @@ def test_another_policy_and_other_cores_are_named(kind: str, draws: int) -> None
 @pytest.mark.parametrize(
     "draws", [1, pytest.param(3, marks=pytest.mark.long), pytest.param(50, marks=pytest.mark.exhaustive)]
 )
-def test_right_clusters_are_not(draws: int) -> None:
+def test_right_clusters_raise_few_alarms(draws: int) -> None:
     alarms = Counter(kind for seed in range(draws) for kind in kinds(cluster("", 1000 + seed)))
     print(f"\n{draws}: {dict(alarms)}")
     assert alarms.total() <= 0.02 * draws

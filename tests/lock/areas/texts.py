@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from tests.lock import api, documents, work
 from tests.lock.areas import whatifs
@@ -183,9 +184,15 @@ def _short() -> str:
     return "\n".join(line if len(line) < 300 else f"{line[:300]}..." for line in shown)
 
 
+def of_the_core(line: str) -> str:
+    """Return the text of a command where no other package is installed."""
+    with patch("simmodel.scheduling.registry._of_others", dict):
+        return command(line)
+
+
 def add() -> None:
     """Add the texts."""
     for name, line in COMMANDS.items():
-        text("texts-commands", name, lambda line=line: command(line))
+        text("texts-commands", name, lambda line=line: of_the_core(line))
     for name, make in summaries().items():
         text("texts-summaries", name, lambda make=make: masked(make()))

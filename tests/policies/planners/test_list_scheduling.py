@@ -54,7 +54,7 @@ def rounded(numbers):
 # ---------------------------------------------------------------------- the published examples
 
 
-def test_the_heft_paper():
+def test_the_example_of_the_heft_paper_is_repeated():
     problem = published(TOPCUOGLU)
     assert rounded(upward_ranks(problem)) == TOPCUOGLU["rank_u"]
     assert [task + 1 for task in critical_path(problem)] == [1, 2, 9, 10]
@@ -65,7 +65,7 @@ def test_the_heft_paper():
         assert PLANS[name](problem).makespan == makespan
 
 
-def test_the_peft_paper():
+def test_the_example_of_the_peft_paper_is_repeated():
     problem = published(ARABNEJAD)
     costs = optimistic_costs(problem)
     assert costs == table(ARABNEJAD["oct"])
@@ -76,7 +76,7 @@ def test_the_peft_paper():
 
 
 @pytest.mark.parametrize("example", reference_examples())
-def test_every_figure_of_the_examples(example):
+def test_ranks_plans_and_paths_are_those_of_the_reference_examples(example):
     problem = of_reference(example)
     names = example["tasks"]
     assert rounded(upward_ranks(problem)) == example["rank_u"]

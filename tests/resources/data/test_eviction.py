@@ -246,10 +246,8 @@ def test_rules_of_ones_own() -> None:
 
 
 def test_packages_offer_rules_as_entry_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    offered = [SimpleNamespace(name="mine", value="tests.resources.data.test_eviction:SmallestFirst")]
-    monkeypatch.setattr(
-        "importlib.metadata.entry_points", lambda group: offered if group == "simmodel.evictions" else []
-    )
+    offered = {"simmodel.evictions": {"mine": "tests.resources.data.test_eviction:SmallestFirst"}}
+    monkeypatch.setattr("simmodel.foundation.entries.offered", offered.get)
     table = Entries[Any]({"own": "simmodel.resources.data.eviction:FirstIn"}, group="simmodel.evictions")
     assert table["own"].__name__ == "FirstIn"
     assert sorted(table) == ["mine", "own"]

@@ -241,7 +241,7 @@ def test_a_pool_of_a_class_of_its_own_is_in_the_record() -> None:
 
 
 @pytest.mark.long  # smaller: the other tests of the file
-def test_the_check_of_pools() -> None:
+def test_check_resource_passes_models_of_pools() -> None:
     check_resource("page-cache", page=2)
     check_resource("pinned", pinned=["a-in1"])
     check_resource(OneAtATime)

@@ -353,7 +353,7 @@ def test_wrong_calls_change_nothing(do: Callable[[Storage], Any], message: str) 
 # ---------------------------------------------------------------------- the catalogue
 
 
-def test_a_catalogue_of_columns() -> None:
+def test_a_catalogue_of_columns_answers_and_is_copied() -> None:
     catalogue = Catalogue.from_columns(
         ["a", "b", "c"], ["x", "y", "x", "z", "x"], [4.5, 1, 4.5, 2, 4.5], ["c", "a", "a", None, "a"]
     )

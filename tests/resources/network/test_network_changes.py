@@ -63,7 +63,7 @@ def test_several_changes_of_one_instant_count_as_one():
     assert transfer.end == 15
 
 
-def test_a_fatpipe_changes():
+def test_rates_follow_the_bandwidth_and_failures_of_a_fatpipe():
     env = Environment()
     network = Network(env, [link("f", 10, sharing="fatpipe"), link("a", 100)])
     over, only = network.transfer(100, route=["f", "a"]), network.transfer(100, route=["f"])

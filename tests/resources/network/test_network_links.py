@@ -16,7 +16,7 @@ from tests.helpers.network_flows import link
 # ---------------------------------------------------------------------- routes
 
 
-def test_routes_from_a_table():
+def test_routes_come_from_the_table_in_both_directions():
     routes = [
         RouteSpec(source="x", destination="y", links=["a", "b"], symmetrical=True),
         RouteSpec(source="x", destination="z", links=["a"]),
@@ -205,7 +205,7 @@ def test_wrong_transfers(sentence):
     assert not list(network.under_way())
 
 
-def test_wrong_changes():
+def test_wrong_changes_of_links_are_refused():
     network = Network(Environment(), [link("a")])
     stranger = Network(Environment(), [link("a")]).links["a"]
     for change in (lambda: network.fail("z"), lambda: network.restore(stranger), lambda: network.set_bandwidth("z", 1)):

@@ -174,7 +174,7 @@ HAND = {
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("case", HAND)
-def test_hand_cases(case, order):
+def test_ends_of_transfers_are_as_by_hand(case, order):
     links, flows, options, ends = HAND[case]
     env = Environment()
     assert run(Network(env, links[::order], **options), flows[::order]) == pytest.approx(ends, rel=1e-12)

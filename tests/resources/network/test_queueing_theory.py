@@ -62,7 +62,7 @@ def mean_waits(seed, servers, classes, *, preempt=False):
 
 
 @pytest.mark.parametrize(("runs", "half_width"), [(6, 1.5), pytest.param(12, 0.5, marks=pytest.mark.long)])
-def test_mmc(runs, half_width):
+def test_waits_of_mmc_cover_erlangs_formula(runs, half_width):
     interval = replications(lambda seed: mean_waits(seed, 3, [(2.4, 0, lambda rng: rng.exponential(1.0))])[0], runs)
     assert queues.mmc_wait(2.4, 1.0, 3) in interval
     assert interval.half_width < half_width

@@ -31,7 +31,7 @@ def test_alone_it_takes_size_over_bandwidth_to_the_last_bit(begin: float, size: 
     assert access.value == Delivery(begin, access.end, size)
 
 
-def test_hand_cases() -> None:
+def test_ends_of_accesses_are_as_by_hand() -> None:
     env = Environment()
     disk = SharedChannel(env, 10.0)
     ends: list[tuple[str, float]] = []

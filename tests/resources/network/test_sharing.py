@@ -64,7 +64,7 @@ def incremental(capacities, routes, weights=None, caps=None, order=None, crowd=P
 
 @pytest.mark.parametrize("crowd", [PLAIN, CROWD], ids=["plain", "crowd"])
 @pytest.mark.parametrize("case", HAND)
-def test_hand_cases(case, crowd):
+def test_max_min_rates_are_as_by_hand(case, crowd):
     capacities, routes, weights, caps, rates = HAND[case]
     assert max_min_rates(capacities, routes, weights, caps) == pytest.approx(rates, rel=1e-12)
     for order in (range(len(routes)), range(len(routes))[::-1]):

@@ -198,7 +198,7 @@ def test_dragonfly_with_more_groups_than_routers_in_a_chassis():
     assert topology.link("0.2.0-4.0.0:up").bandwidth == 3.0
 
 
-def test_star_and_tree():
+def test_routes_of_stars_and_trees_are_as_by_hand():
     assert Star(nodes=3, bandwidth=1.0, sharing="shared").route(0, 2) == ["0-1.0", "2-1.0"]
     tree = Tree(down=(2, 2, 2), width=(1, 2, 4), bandwidth=1.0)
     route = tree.route(1, 6)
@@ -352,7 +352,7 @@ class Wire:
         return LinkSpec(name=name, bandwidth=100.0, profile=[(5, 50.0)])
 
 
-def test_a_topology_of_a_user():
+def test_a_custom_topology_routes_and_is_not_written_to_files():
     env = Environment()
     network = Network(env, topology=Wire())
     assert env.run(network.transfer(1000.0, source="left", destination="right")).end == 15.0

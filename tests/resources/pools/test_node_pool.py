@@ -93,7 +93,7 @@ def test_a_node_of_the_first_kind_has_these_powers():
     assert (pool.idle_power, pool.load_power) == (90, 250)
 
 
-def test_names_and_numbers():
+def test_nodes_are_found_by_name_and_number():
     pool = pool_of(NodeSpec(count=2), NodeSpec(name="gpu", count=1), NodeSpec(count=1))
     assert pool.nodes == ["node0", "node1", "gpu0", "node2"]
     assert pool.absences.units_of(OutageSpec(at=0, nodes=["gpu0", 0, "node2"])) == (0, 2, 3)
@@ -403,7 +403,7 @@ def test_what_takes_no_time_and_what_is_late():
     assert (at > 10, late.instant(at)) == (True, 10)
 
 
-def test_consumables_of_a_profile():
+def test_a_profile_waits_for_consumables():
     table = NodeTable(np.array([[4.0], [0], [0]]))
 
     class Asks(SimpleNamespace):

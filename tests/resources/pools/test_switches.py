@@ -126,7 +126,7 @@ SOME = [policy for policy in POLICIES if policy != "window"]
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("policy", [*SOME, pytest.param("window", marks=pytest.mark.exhaustive)])
-@pytest.mark.parametrize("seeds", [4, pytest.param(15, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [4, pytest.param(15, marks=pytest.mark.exhaustive)])
 def test_no_two_jobs_are_on_one_switch_at_a_time(policy, seeds):
     for seed in range(seeds):
         rng = Random(seed)
@@ -184,7 +184,7 @@ def test_switches_that_are_alike_are_as_counted_processors(policy):
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("seeds", [2, pytest.param(8, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seeds", [2, pytest.param(8, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("policy", POLICIES)
 def test_any_placement_of_nodes_that_are_alike_and_exclusive_starts_what_counts_start(policy, seeds):
     register_placement("from-the-end", lambda _table, candidates, _count: candidates[::-1])
@@ -241,14 +241,13 @@ def test_a_simulation_with_whole_switches_continues_from_a_snapshot():
 
 
 def test_entry_points_offer_placements(monkeypatch):
-    from importlib import metadata
-
+    from simmodel.foundation import entries
     from simmodel.foundation.entries import Entries
     from simmodel.platform import cluster
     from simmodel.resources.pools import placements
 
-    point = metadata.EntryPoint("backwards", "tests.resources.pools.test_switches:backwards", "simmodel.placements")
-    monkeypatch.setattr(metadata, "entry_points", lambda group: [point] if group == point.group else [])
+    offered = {"simmodel.placements": {"backwards": "tests.resources.pools.test_switches:backwards"}}
+    monkeypatch.setattr(entries, "offered", offered.get)
     for module in (cluster, placements):
         monkeypatch.setattr(module, "PLACEMENTS", Entries({}, "simmodel.placements"))
     assert placements.described_placements() == {"backwards": "from tests.resources.pools.test_switches:backwards"}

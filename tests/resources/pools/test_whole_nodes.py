@@ -100,7 +100,7 @@ def check(name, case, overrun, estimates):
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
-    "examples", [3, pytest.param(12, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
+    "examples", [3, pytest.param(6, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
 )
 def test_starts_as_on_counted_processors(name, examples):
     @settings(max_examples=examples, deadline=None)

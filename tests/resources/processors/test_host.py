@@ -60,7 +60,7 @@ HAND = {
 
 @pytest.mark.parametrize("order", [1, -1])
 @pytest.mark.parametrize("case", HAND)
-def test_hand_cases(case, order):
+def test_ends_of_tasks_on_a_host_are_as_by_hand(case, order):
     cores, tasks, ends = HAND[case]
     hosts = {"h": Host(Environment(), 100, cores, "h")}
     assert run(hosts, tasks[::order]) == pytest.approx(ends, rel=1e-12)
@@ -102,7 +102,7 @@ def test_speed_changes_interrupts_and_units():
         ({"cores": 1.5}, "host h, cores: must be a whole number >= 1, got 1.5"),
     ],
 )
-def test_wrong_hosts(wrong, sentence):
+def test_wrong_hosts_are_refused(wrong, sentence):
     with pytest.raises(InputError) as caught:
         Host(Environment(), **{"speed": 1, "name": "h", **wrong})
     assert str(caught.value) == sentence

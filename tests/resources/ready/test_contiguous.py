@@ -95,7 +95,7 @@ def test_a_job_waits_although_enough_nodes_are_free():
     assert result.jobs["start"].tolist() == [0, 0, 0, 30]  # 4 nodes are free from 10 on, in two pieces
 
 
-def test_promises_know_of_pieces():
+def test_promises_wait_for_adjacent_nodes():
     # At 10 nodes 0, 1, 4, 5 are free; the head job needs 3 adjacent ones, from 30 on. Until then 20 s fit, 21 do not.
     jobs = [
         whole(2),

@@ -229,7 +229,7 @@ def test_a_log_has_checkpoints_in_columns_and_replace_gives_them_to_all_jobs():
         (lambda: daly_interval(0, 5), "must be > 0, got 0 and 5"),
     ],
 )
-def test_what_checkpoints_cannot_be(make, sentence):
+def test_wrong_checkpoints_are_refused(make, sentence):
     with pytest.raises((ValueError, TypeError), match=sentence):
         make()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from simmodel.environment import Environment
@@ -280,7 +282,7 @@ def test_decisions_that_cannot_be():
         twice
     )
     assert "must name a place of this scheduler (batch), got 'the moon'" in wrong(elsewhere)
-    assert "decisions must be Start, Reserve, WakeAt, Preempt, Resize, got 'start something'" in wrong(nonsense)
+    assert re.search(r"decisions must be Start, .*, got 'start something'", wrong(nonsense))
     assert "it is not running" in wrong(not_running)
     assert "must name an instant >= 0 s, got -1" in wrong(past)
 
@@ -317,7 +319,7 @@ def test_impossible_work_is_refused_when_it_is_submitted():
         cluster.submit(Job(nodes=1, gpus_per_node=1, run=1))
 
 
-def test_what_a_job_cannot_be():
+def test_wrong_fields_of_jobs_are_refused():
     for options, sentence in (
         ({"processors": 0, "run": 1}, "processors: must be a whole number >= 1, got 0"),
         ({"run": -1}, "run: must be >= 0, got -1"),

@@ -308,5 +308,5 @@ POLICIES = [*policy_names("jobs"), "sjf+conservative", "wfp+easy", "sjf+conserva
 @pytest.mark.parametrize("policy", [*POLICIES, Restless], ids=lambda policy: getattr(policy, "__name__", policy))
 @settings(max_examples=up_to(15, 8), deadline=None, suppress_health_check=list(HealthCheck))
 @given(case=cases())
-def test_what_holds_whatever_happens(policy, case):
+def test_invariants_hold_and_runs_repeat_on_random_clusters(policy, case):
     assert run(case, policy) == run(case, policy)

@@ -107,7 +107,7 @@ def test_work_is_conserved_and_no_processor_is_used_twice(name: str, seed: int) 
 @pytest.mark.parametrize("name", PLATFORMS)
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 10**6), share=st.floats(0.02, 0.98))
-def test_a_cut_continues_exactly(name: str, seed: int, share: float) -> None:
+def test_a_cut_run_of_elastic_jobs_ends_as_the_uncut_one(name: str, seed: int, share: float) -> None:
     jobs = drawn_jobs(seed)
     whole = simulate(PLATFORMS[name], jobs, Drawn(seed))
     at = whole.started + share * (whole.ended - whole.started)
@@ -137,7 +137,7 @@ def grows_at(instant: float, size: int) -> Any:
     return decide
 
 
-def test_amdahl_by_hand() -> None:
+def test_a_resized_job_ends_by_amdahls_law() -> None:
     jobs = [Job(id="a", run=100, requested=200, elastic=Elastic(1, 4, 8, speedup=Amdahl(0.05))), Job(submit=40, run=1)]
     result = simulate(10, jobs, grows_at(40, 8))
     speed = (0.05 + 0.95 / 4) / (0.05 + 0.95 / 8)
@@ -154,7 +154,7 @@ def test_amdahl_by_hand() -> None:
 @pytest.mark.parametrize(
     ("speedup", "seconds"), [("linear", 50.0), ({1: 1, 4: 3, 8: 4}, 75.0), (lambda size: size**0.5, 100 / 2**0.5)]
 )
-def test_speedups(speedup: Any, seconds: float) -> None:
+def test_each_speedup_scales_the_run_time(speedup: Any, seconds: float) -> None:
     job = Job(run=100, elastic=Elastic(1, 4, 8, speedup=speedup))
     whole = simulate(8, [job], lambda view: [Start(job, view.places[0], processors=8) for job in view.waiting])
     assert whole.jobs["end"].tolist() == pytest.approx([seconds])

@@ -31,7 +31,7 @@ def test_a_list_of_jobs_is_a_workload_and_other_lists_are_not():
         cluster.replay([3])
 
 
-def test_an_environment_of_simpy_alone():
+def test_an_environment_of_simpy_is_refused():
     for make in (lambda env: Network(env, []), lambda env: Cluster(env, 4)):
         with pytest.raises(InputError, match=r"env: must be a simmodel Environment, got simpy\.core\.Environment"):
             make(simpy.Environment())
@@ -47,7 +47,7 @@ def test_a_pool_releases_its_claims():
     assert pool.free == 4
 
 
-def test_a_misspelled_option():
+def test_a_misspelled_option_is_told_the_right_one():
     with pytest.raises(InputError, match="unknown option 'sede'; did you mean 'seed'"):
         simulate(4, [Job(run=1)], sede=3)
 

@@ -349,7 +349,7 @@ def test_checkpoints_to_a_place_that_is_not_there_are_refused():
         ({"size": 5, "to": 3}, "to: must be the name of a storage or a link, got 3"),
     ],
 )
-def test_what_they_cannot_be(fields, sentence):
+def test_wrong_sizes_and_targets_are_refused(fields, sentence):
     with pytest.raises(ValueError, match=sentence):
         Checkpoint(20, **fields)
     assert Checkpoint(20, size="200GB", to="disk").size == 200e9

@@ -73,7 +73,7 @@ def test_a_question_from_outside_waits_for_the_turn_too():
     assert asked == [(0, 1), (10, 2)]
 
 
-def test_a_wrong_cycle():
+def test_a_negative_cycle_is_refused_and_zero_is_none():
     with pytest.raises(InputError, match="mean: must be a finite number >= 0"):
         grid_with(-1, [])
     assert GridSpec(sites=[SiteSpec(name="a", cores=1)], cycle=0).cycle is None
@@ -82,7 +82,7 @@ def test_a_wrong_cycle():
 @pytest.mark.few(5)
 @pytest.mark.parametrize("cycle", [7, DelaySpec(distribution="exponential", mean=7)])
 @pytest.mark.parametrize("cut", [0.5, 3.25, 7.0, 12.75, 20.5, 31.0, 44.5])
-def test_the_rest_is_in_snapshots(cycle, cut):
+def test_a_cut_in_the_rest_of_the_broker_changes_no_assignment(cycle, cut):
     at = np.random.default_rng(3).uniform(0, 50, 30).tolist()
     env, grid = grid_with(cycle, at, seed=1)
     env.run(until=cut)

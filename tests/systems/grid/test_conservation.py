@@ -7,7 +7,7 @@ from tests.helpers.grid_cases import INSTANTS, grid_with, grids, jobs
 
 
 @given(st.data(), st.sampled_from(["round-robin", "least-loaded", "random"]), st.integers(0, 3))
-def test_nothing_is_lost(data, policy, cancelled):
+def test_jobs_bytes_and_cores_are_conserved(data, policy, cancelled):
     spec = data.draw(grids())
     drawn = [data.draw(jobs(number)) for number in range(data.draw(st.integers(1, 8)))]
     env, grid, live = grid_with(spec, policy, drawn)

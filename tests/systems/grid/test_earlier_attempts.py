@@ -72,7 +72,7 @@ def test_an_attempt_that_never_held_cores_counts_too():
     assert "100 bytes" in reason
 
 
-def test_the_past_is_in_snapshots():
+def test_a_snapshot_keeps_the_earlier_attempts():
     sim = start(spec(), [Job(id=1, run=10)], elsewhere).run(until=5)
     again = simulate(Snapshot.from_json(sim.snapshot().to_json()), policy=elsewhere)
     assert again.jobs["site"].tolist() == ["c"]

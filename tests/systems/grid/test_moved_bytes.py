@@ -7,7 +7,7 @@ from simmodel.metrics.grid import by_workflow
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteOutageSpec, SiteSpec, StorageSpec
 from simmodel.policies import DataPolicy
 from simmodel.records.broker_record import GridRecord
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.scheduling.protocol import Transfer, WakeAt
 from simmodel.snapshots import Snapshot
 from simmodel.systems.grid.system import Grid
@@ -28,7 +28,7 @@ def spec(names="abc", files=FILES, storage=None, **options):
 
 def run(grid, jobs, policy="siloed", **options):
     """Return the bytes of each job, of each site, and those that no job asked for; check that they are one number."""
-    sim, rows = start(grid, jobs, policy, **options), Rows({"events": EVENTS, "jobs": JOBS})
+    sim, rows = start(grid, jobs, policy, **options), Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
     sim.env.observe(GridEvents(sim.system, rows))
     result = sim.run().result()
     moved = result.flows["bytes"].sum()

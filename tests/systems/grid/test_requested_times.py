@@ -5,7 +5,7 @@ import pytest
 from simmodel import Branch, Environment, Grid, InputError, Job, simulate, start, what_if
 from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, SiteSpec, StorageSpec
 from simmodel.records.cgsim_events import CGSIM_STATES, CGSimStates
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.snapshots import Snapshot
 from simmodel.work import Dependency, File
 from tests.oracles.grid_events import Rows
@@ -73,7 +73,7 @@ def test_a_job_that_is_stopped_has_failed_and_writes_nothing():
         Job(id=2, run=1, dependencies=[Dependency(1, after="success")], site="a"),
         Job(id=3, run=1, inputs=["o"], dependencies=[Dependency(1, after="end")], site="a"),
     ]
-    sim, rows = start(spec(), jobs, "siloed"), Rows({"events": EVENTS, "jobs": JOBS})
+    sim, rows = start(spec(), jobs, "siloed"), Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
     states = Rows({"EVENTS": CGSIM_STATES})
     sim.env.observe(GridEvents(sim.system, rows))
     sim.env.observe(CGSimStates(sim.system, states))

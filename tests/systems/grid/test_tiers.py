@@ -149,7 +149,7 @@ def test_tiers_are_cut_and_continued(cut):
     assert [each.status for each in found] == ["finished"] * 2
 
 
-def test_a_grid_is_no_site():
+def test_a_grid_is_refused_as_a_site():
     with pytest.raises(
         InputError, match=r"sites\[0\]: must be a SiteSpec \(BrokerSpec\(places=...\) joins grids\), got GridSpec"
     ):

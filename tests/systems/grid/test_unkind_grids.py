@@ -18,7 +18,7 @@ from simmodel.platform import (
     StorageSpec,
 )
 from simmodel.policies import DataPolicy
-from simmodel.records.grid_events import EVENTS, JOBS, GridEvents
+from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.scheduling.protocol import Preempt, Transfer
 from simmodel.systems.grid.system import Grid
 from simmodel.work import File
@@ -29,7 +29,7 @@ from tests.oracles.grid_events import Rows
 def events_of(spec, jobs, policy="round-robin", **options):
     """Return the rows of the event-level data set of a run."""
     simulation = start(spec, jobs, policy, **options)
-    rows = Rows({"events": EVENTS, "jobs": JOBS})
+    rows = Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
     simulation.env.observe(GridEvents(simulation.system, rows))
     simulation.run()
     return rows.tables
@@ -304,7 +304,7 @@ def test_rejected_jobs_have_their_events_and_their_row(early, outages):
         Job(id=3, submit=9, run=1, processors=4),
     ]
     for workload in (jobs, jobs[1:]):
-        grid, rows = Grid(Environment(), spec, "round-robin"), Rows({"events": EVENTS, "jobs": JOBS})
+        grid, rows = Grid(Environment(), spec, "round-robin"), Rows({"events": GRID_EVENTS, "jobs": GRID_JOBS})
         if early:
             grid.env.observe(GridEvents(grid, rows))
         grid.replay(workload)

@@ -34,7 +34,7 @@ def run(case: MachineCase) -> Witness | None:
 
 @settings(max_examples=up_to(150), suppress_health_check=[HealthCheck.too_slow])
 @given(machine_cases(tuple(POLICIES)))
-def test_what_must_hold_holds(case: MachineCase) -> None:
+def test_invariants_hold_on_random_machines(case: MachineCase) -> None:
     run(case)
 
 

@@ -16,7 +16,7 @@ def job(name: object, processors: int, seconds: float) -> ProjectedJob:
     return ProjectedJob(name, processors, seconds, seconds, seconds)
 
 
-def test_a_future_by_hand() -> None:
+def test_starts_of_a_projected_easy_are_as_by_hand() -> None:
     """Of 4 processors 3 are busy until 10: the wide job starts then, and one beside it ends by then or uses none."""
     plan = ProjectedEasy(each=False)
     plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [job("wide", 3, 5)])

@@ -148,7 +148,7 @@ def test_overloaded_clusters_answer_as_if_simulated_anew(seed: int, monkeypatch:
     assert sum(known) > max(20, 2 * len(read))
 
 
-def test_a_plan_by_hand() -> None:
+def test_starts_of_a_projected_plan_are_as_by_hand() -> None:
     """Of 4 processors 3 are busy until 10; a job of 4 runs from 10 to 15, and a job of 1 fits until 10."""
     plan = ProjectedPlan(backfill=True)
     plan.restart(0.0, 1, [(10.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])
@@ -159,7 +159,7 @@ def test_a_plan_by_hand() -> None:
     assert not plan.advance(11.0, [])  # the wide one should have started
 
 
-def test_an_unfolding_by_hand() -> None:
+def test_starts_of_a_conservative_projection_are_as_by_hand() -> None:
     """3 of 4 processors are expected busy until 10 but free at 6: the wide job starts then, the next one after it."""
     unfolding = Projection("conservative", each=False)
     unfolding.restart(0.0, 1, [(6.0, 1, 3, 10.0)], [ProjectedJob("wide", 4, 5, 5, 5)])

@@ -1,0 +1,9 @@
+from .errors import (
+    ImpossibleWork as ImpossibleWork,
+    InputError as InputError,
+    PolicyError as PolicyError,
+    SimmodelError as SimmodelError,
+    SnapshotError as SnapshotError,
+    Stalled as Stalled,
+)
+from .loading import limits as limits, read_lines as read_lines, reading as reading

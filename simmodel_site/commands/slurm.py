@@ -1,0 +1,105 @@
+"""Schedule as a site's Slurm does: read its files, simulate its schedule, and change its settings."""
+
+from __future__ import annotations
+
+import argparse
+
+from simmodel.extending import (
+    PROGRESS,
+    READING,
+    argument,
+    arguments,
+    command,
+    files,
+    group,
+    number,
+    output,
+    source,
+    write_and_say,
+)
+
+__all__ = ["ACTIONS", "EXAMPLES", "read", "replayed"]
+
+EXAMPLES = ("simmodel slurm read site", "simmodel slurm replay site --set bf_interval=60")
+ACTIONS = {
+    "read": ("read a site's Slurm as platform, policy and workload", __name__),
+    "replay": ("compare the simulated schedule with the recorded one, or change settings", __name__),
+}
+
+_SITE = arguments(
+    argument(
+        "folder FOLDER",
+        "a folder, or several files: slurm.conf, topology.conf, gres.conf, the output of 'scontrol show ...', of "
+        "'sacctmgr dump', of 'sacctmgr --parsable2 show qos' and of 'sacct --parsable2', or the file of "
+        "jobcomp/filetxt",
+        source,
+        nargs="+",
+    ),
+    READING,
+)
+_DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
+
+
+@command(
+    "slurm read",
+    _SITE,
+    _DISPLAY,
+    files(
+        argument("--platform OUT.toml", "the platform, with the policy and what is not expressed as comments", output),
+        argument("--workload OUT.csv", "the jobs: submissions, run times, limits and requests", output),
+    ),
+    examples=("simmodel slurm read site", "simmodel slurm read /etc/slurm sacct.txt --platform site.toml"),
+)
+def read(options: argparse.Namespace) -> None:
+    """Read what a site's Slurm is, and print the platform, the policy and the workload that it makes.
+
+    The list of what they do not express names each setting, and each job with an option of sbatch that is not modelled.
+    """
+    from simmodel.extending import printable
+    from simmodel_site.twin.slurm.site.folder import read_folder
+
+    found = read_folder(options.folder, timezone=options.timezone)
+    said = [printable(line) for line in found.report().splitlines()]
+    write_and_say(options, said, indent="", platform=found.platform_to_toml, workload=found.workload_to_csv)
+
+
+@command(
+    "slurm replay",
+    _SITE,
+    argument(
+        "--set NAME=VALUE",
+        "a setting to change, of SchedulerParameters or of slurm.conf; may be repeated: what the change would do to "
+        "the waits is printed instead",
+        dest="changes",
+        action="append",
+        default=[],
+    ),
+    argument(
+        "--phases N",
+        "with --set: in how many phases of Slurm's loops both are simulated (default: 10)",
+        number("a whole number from 2 on", lambda value: value >= 2 and value == int(value)),
+        default=10,
+    ),
+    PROGRESS,
+    files(argument("--table OUT.csv", "one line a job: recorded and simulated start, or the effects of --set", output)),
+    examples=("simmodel slurm replay site", "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880"),
+)
+def replayed(options: argparse.Namespace) -> None:
+    """Run the jobs of a site under policy slurm, and print how many starts differ by more than a backfill cycle.
+
+    Of the first that differs it is said why: whether the policy decides otherwise in the state that was recorded, or
+    starts before it have led to another state.
+    """
+    from simmodel.extending import printable
+    from simmodel_site.twin.slurm.site.folder import read_folder
+    from simmodel_site.twin.slurm.site.replayed import change, replay
+
+    folder = read_folder(options.folder, timezone=options.timezone)
+    if options.changes:
+        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress)
+        report, table = changed.report(), changed.table.to_csv
+    else:
+        found = replay(folder, progress=options.progress)
+        report, table = found.report(), found.jobs.to_csv
+    said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
+    write_and_say(options, said, indent="", table=table)

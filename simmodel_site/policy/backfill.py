@@ -1,0 +1,438 @@
+"""Slurm's backfill loop: every waiting job is planned against a table of the nodes that planned jobs leave free.
+
+Source: sched/backfill of Slurm 22.05, by its behaviour.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from simmodel_site.policy.board import Array, Board, Hetero, Pending
+from simmodel_site.policy.layout import ANYWHERE
+from simmodel_site.policy.main_loop import reserves
+
+if TYPE_CHECKING:
+    from simmodel.extending import Allocation
+    from simmodel_site.policy.preemption import Preemption, Victims
+    from simmodel_site.policy.selection import Each
+    from simmodel_site.policy.settings import SlurmConf
+
+__all__ = ["BackfillCycle", "Kind", "Planned", "Slot", "Tallies", "Window", "kind_of"]
+
+Kind = tuple[int, int, int]
+"""The processors, the limit (s) and the nodes of a job; 0 nodes: any number."""
+
+
+def kind_of(job: Pending) -> Kind:
+    """Return the kind of a job."""
+    return job.request.processors, job.limit, job.request.nodes or 0
+
+
+class Planned(NamedTuple):
+    """The planned start of a waiting job (s, whole), its nodes as bits, and whether they are reserved for it."""
+
+    job: Pending
+    start: int
+    nodes: int
+    reserved: bool
+
+
+class Slot:
+    """A span of time (s, whole) and the nodes, as bits, that no planned job has in it."""
+
+    __slots__ = ("begin", "end", "nodes")
+
+    def __init__(self, begin: int, end: int, nodes: int) -> None:
+        self.begin = begin
+        self.end = end
+        self.nodes = nodes
+
+
+class _Table:
+    """The slots of a place, in order of time."""
+
+    def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
+        self.slots = [Slot(begin, end, nodes)]
+        self._resolution = resolution
+
+    def overlaps(self, begin: int, end: int, nodes: int) -> bool:
+        """Whether a planned job has one of these nodes in a span of time."""
+        for slot in self.slots:
+            if slot.begin >= end:
+                return False
+            if slot.end > begin and nodes & ~slot.nodes:
+                return True
+        return False
+
+    def reserve(self, begin: int, end: int, nodes: int) -> int:
+        """Keep nodes for a planned job in a span of time, of one slot at least; return the number of new records."""
+        slots, made = self.slots, 0
+        begin = max(begin, slots[0].begin)
+        end = max(end, begin + self._resolution)
+        at = next((i for i, slot in enumerate(slots) if slot.end >= begin), None)
+        if at is None:
+            return 0
+        before = max(at - 1, 0)
+        if slots[at].end > begin:
+            slots.insert(at + 1, Slot(begin, slots[at].end, slots[at].nodes))
+            slots[at].end = begin
+            made += 1
+        last = at + 1
+        while last < len(slots):
+            slot = slots[last]
+            if end < slot.end:
+                slots.insert(last + 1, Slot(end, slot.end, slot.nodes))
+                slot.end = end
+                made += 1
+            slot.nodes &= ~nodes
+            last += 1
+            if end == slot.end:
+                break
+        self._merge(before, last)
+        return made
+
+    def _merge(self, first: int, last: int) -> None:
+        """Join the first two neighbours with the same nodes, from one slot to another."""
+        slots = self.slots
+        for i in range(first, min(last, len(slots) - 1)):
+            if slots[i].nodes == slots[i + 1].nodes:
+                slots[i].end = slots[i + 1].end
+                del slots[i + 1]
+                return
+
+
+class Window:
+    """The slots of a table that a span of time touches, while it moves on: what is free in all of them is kept.
+
+    The slots up to a middle one are kept as what is free from each to the middle, those after it as one set.
+
+    Parameters
+    ----------
+    slots
+        the slots, in order of time
+    nodes
+        the nodes that matter, as bits
+
+    >>> window = Window([Slot(0, 60, 0b011), Slot(60, 120, 0b110)], 0b111)
+    >>> window.move(0, 60), window.move(60, 90)
+    ((2, 60), (6, 0))
+    """
+
+    def __init__(self, slots: list[Slot], nodes: int) -> None:
+        self._slots = slots
+        self._nodes = nodes
+        self._first = self._middle = self._stop = 0
+        self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
+        self._after = nodes
+
+    def move(self, begin: int, end: int) -> tuple[int, int]:
+        """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
+
+        That is the end of the first slot whose successor has a node that this one lacks.
+        """
+        slots, first, count = self._slots, self._first, len(self._slots)
+        while first < count and slots[first].end <= begin:
+            first += 1
+        self._first = first
+        stop = self._stop
+        if stop < first:
+            stop = first
+        while stop < count and slots[stop].begin <= end:
+            self._after &= slots[stop].nodes
+            stop += 1
+        self._stop = stop
+        before = self._before
+        if first < self._middle:
+            del before[self._middle - first :]
+        else:
+            found = self._nodes
+            before = self._before = []
+            for i in range(stop - 1, first - 1, -1):
+                found &= slots[i].nodes
+                before.append(found)
+            self._after, self._middle = self._nodes, stop
+        found = before[-1] & self._after if before else self._after
+        there, nodes = self._nodes, self._nodes
+        for i in range(first, count - 1):
+            slot = slots[i]
+            nodes &= slot.nodes
+            if slots[i + 1].nodes & there & ~nodes:
+                return found, slot.end
+            if slot.begin > end:
+                break
+        return found, 0
+
+
+class Tallies:
+    """The numbers of jobs of users and partitions that a cycle has tested, and their limits in slurm.conf."""
+
+    def __init__(self, settings: SlurmConf) -> None:
+        limits = settings.bf_max_job_user_part, settings.bf_max_job_part, settings.bf_max_job_user
+        self._of_association = settings.bf_max_job_assoc
+        self._limits = limits if any(limits) or self._of_association else None
+        self._tested: Counter[object] = Counter()
+
+    def counts(self, job: Pending) -> bool:
+        """Whether a job is within these limits; it is counted."""
+        if self._limits is None:
+            return True
+        partition = job.site.spec.name
+        both, parts, users = self._limits
+        limits: dict[tuple[int | str | None, ...], int] = {
+            ("both", job.user, partition): both,
+            ("partition", partition): parts,
+            ("user", job.user): users,
+        }
+        if self._of_association:
+            del limits["user", job.user]
+            of = None if job.counted is None else job.counted.association
+            if of is not None:
+                limits["association", of.account, of.user, of.partition] = self._of_association
+        if any(limit and self._tested[key] >= limit for key, limit in limits.items()):
+            return False
+        self._tested.update(limits.keys())
+        return True
+
+
+class BackfillCycle:
+    """One cycle of the backfill loop.
+
+    Parameters
+    ----------
+    queue
+        the jobs, sorted
+    settings
+        of slurm.conf
+    now
+        the instant (s)
+    preemption
+        the rules of preemption, if there are any
+    test
+        how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
+
+    Attributes
+    ----------
+    planned
+        the planned starts of jobs that could not start, once the cycle is over
+    tested, started
+        the number of tests, and of starts
+    moved
+        whether a job was tried at a later instant than that at which enough running jobs have ended, as others are
+        planned before: slurmctld notes that as a change of the job
+    """
+
+    def __init__(
+        self,
+        queue: Sequence[Pending],
+        settings: SlurmConf,
+        now: float,
+        preemption: Preemption | None = None,
+        test: float = 0.0,
+    ) -> None:
+        self._test, self._exact = test, now
+        self._queue = queue
+        self._preemption = preemption
+        self._settings = settings
+        self._now = int(now)
+        self._tables: dict[Board, _Table] = {}
+        self._records = 1
+        self._tallies = Tallies(settings)
+        self._tested: set[Array] = set()
+        self._tasks: Counter[Array] = Counter()  # of each array that have a plan
+        self._over: set[Array] = set()  # those of which no further task is tested
+        self._able: dict[tuple[Board, Each], dict[int, int]] = {}  # nodes by an instant, until a job starts
+        self._components: dict[Hetero, list[Planned]] = {}  # of heterogeneous jobs, as far as they have a plan
+        self.planned: list[Planned] = []
+        self.tested = self.started = 0
+        self.moved = False
+        self._looked = 0  # the first plan, since the last start, that reserves idle nodes
+
+    @property
+    def marked(self) -> bool:
+        """Whether idle nodes are reserved."""
+        planned, looked = self.planned, self._looked
+        while looked < len(planned) and not (planned[looked].reserved and self._marks(planned[looked])):
+            looked += 1
+        self._looked = looked
+        return looked < len(planned)
+
+    @staticmethod
+    def _marks(plan: Planned) -> bool:
+        return bool(plan.nodes & ~plan.job.board.busy)
+
+    def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
+        """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
+
+        A job that is reached and cannot meet its deadline any more comes with the reason why it is cancelled. The
+        components of a heterogeneous job come last, if all of them can start.
+        """
+        yield from self._singles()
+        for hetero, plans in self._components.items():
+            if len(plans) < hetero.size or any(plan.start > self._now for plan in plans):
+                continue
+            found = [(job, job.board.select(job, nodes)) for job, _, nodes, _ in plans]
+            if all(allocation is not None for _, allocation in found):
+                yield from ((job, allocation) for job, allocation in found if allocation is not None)
+                self.started += hetero.size
+
+    def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
+        settings = self._settings
+        for job in self._queue:
+            if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
+                return
+            if not job.waits or job.barred or not self._counts(job) or not job.allowed:
+                continue
+            if (missed := job.missed) is not None:
+                yield job, missed
+                continue
+            plan, tries = self._plan(job)
+            self.tested += tries
+            if plan is None:
+                self._no_more_of(job)
+                continue
+            if job.hetero is not None:
+                if plan.start <= self._now:
+                    plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
+                self._components.setdefault(job.hetero, []).append(plan)
+                if not self._reserve(plan):
+                    return
+                continue
+            if plan.start <= self._now:
+                allocation = job.board.seen_by(job, self._now)[0].select(job, plan.nodes)
+                if allocation is None and self._preemption is not None:
+                    board, nodes = job.board, plan.nodes & ~job.board.completing
+                    kept = self._preemption.seen_by(board, job, plan.nodes).chosen(job, plan.nodes, 0)
+                    victims = self._preemption.victims(board, job, nodes)
+                    if victims is not None:
+                        yield job, victims
+                        allocation = board.select(job, nodes) if victims.suspended else None
+                        if allocation is None and not self._reserve(plan._replace(nodes=kept, reserved=True)):
+                            return
+                if allocation is None:
+                    self._no_more_of(job)
+                    continue
+                yield job, allocation
+                self._looked = 0
+                self._able.clear()
+                self.started += 1
+                if settings.bf_max_job_start and self.started >= settings.bf_max_job_start:
+                    return
+            elif not self._reserve(plan):
+                return
+            elif job.array is not None:
+                self._tasks[job.array] += 1
+                if self._tasks[job.array] >= settings.bf_max_job_array_resv:
+                    self._no_more_of(job)
+
+    def _lasts(self) -> bool:
+        """Whether the cycle has lasted for its longest time."""
+        most = self._settings.bf_max_time or self._settings.bf_interval
+        return int(self._exact + self.tested * self._test) - self._now >= most
+
+    def _no_more_of(self, job: Pending) -> None:
+        """Note that no further task of the array of a job is tested in this cycle."""
+        if job.array is not None:
+            self._over.add(job.array)
+
+    def _counts(self, job: Pending) -> bool:
+        """Whether a job is within the numbers of jobs tested of a user and a partition; it is counted."""
+        array = job.array
+        if array is not None:
+            if array in self._over:
+                return False
+            if array in self._tested:
+                return True
+            self._tested.add(array)
+        return self._tallies.counts(job)
+
+    def _table(self, board: Board) -> _Table:
+        table = self._tables.get(board)
+        if table is None:
+            step = self._settings.bf_resolution
+            end = int(self._now + self._settings.bf_window * 60)
+            table = _Table(self._now // step * step, end // step * step, board.up, step)
+            self._tables[board] = table
+            for begin, until, nodes in board.closures:
+                if begin < end:
+                    table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
+        return table
+
+    def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
+        """Return when and where a job would start beside all planned ones, and whether a test was needed to know.
+
+        The nodes are those to choose from if it can start now, else those chosen.
+        """
+        now, board, step = self._now, job.board, self._settings.bf_resolution
+        horizon = now + self._settings.bf_window * 60
+        table = self._table(board)
+        reserving = reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
+        least = job.shape.nodes
+        later, tested = now, False
+        base = seen = board
+        if job.hetero is not None:  # not before the components in front of it
+            later = max([now, *(plan.start for plan in self._components.get(job.hetero, ()))])
+        wanted = job.request.processors if board.alike(job.shape) else job.request.nodes or 0
+        by_count = wanted and job.where is ANYWHERE and not job.wishes.switches and board.kept is None
+        if board.kept is not None:
+            later = max(later, int(board.kept.opens(job)))
+        known = self._able.setdefault((board, job.shape.each), {})
+        window = Window(table.slots, job.site.nodes & board.up & job.where.may)
+        while True:
+            at = later
+            free, later = window.move(at, at + job.limit)
+            if board.kept is not None:
+                base, barred, again = board.seen_by(job, at)
+                seen, free = base, free & ~barred
+                later = min(filter(None, (later, int(again))), default=0)
+            plan = None
+            if free.bit_count() >= least:
+                tested = True
+                if self._preemption is not None:
+                    seen = self._preemption.seen_by(base, job, free)
+                elif not (later and reserving):
+                    pass
+                elif by_count:  # most jobs end here, most often
+                    able = known.get(later)
+                    if able is None:
+                        able = known[later] = board.able_by(job.shape, later)
+                    if (able & free).bit_count() < wanted:
+                        continue
+                elif base.later_than(later, job, free):
+                    continue
+                plan = seen.will_run(job, free, later if reserving else 0)
+            if plan is None:
+                if later and reserving:
+                    continue
+                return None, tested
+            start = max(plan.start, at)
+            self.moved = self.moved or at > plan.start
+            if start > now and later and reserving and start > later:
+                continue
+            chosen = seen.chosen(job, free, plan.released)
+            if start <= now:
+                if not chosen & board.completing:
+                    return Planned(job, start, free, False), tested
+                start = now + 1
+            if not reserving:
+                return None, tested
+            begin, end = start // step * step, (start + job.limit) // step * step
+            if board.kept is not None and start > at and chosen & board.seen_by(job, start)[1]:
+                later = start
+                continue
+            if start > horizon or not table.overlaps(begin, end, chosen):
+                return Planned(job, start, chosen, start <= horizon), tested
+            later = start
+
+    def _reserve(self, plan: Planned) -> bool:
+        """Keep the nodes of a planned job, unless it starts beyond the window; ``False``: the table is full."""
+        job, start, nodes, reserved = plan
+        if reserved:
+            if self._records >= self._settings.slots:
+                return False
+            step = self._settings.bf_resolution
+            begin, end = start // step * step, (start + job.limit) // step * step
+            self._records += self._table(job.board).reserve(begin, end, nodes)
+        self.planned.append(plan)
+        return True

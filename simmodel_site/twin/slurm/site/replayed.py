@@ -1,0 +1,487 @@
+"""The schedule of a site's Slurm, simulated and compared with the recorded one, and the effect of changed settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import attrs
+import numpy as np
+
+from simmodel import InputError
+from simmodel.extending import (
+    Cells,
+    Departure,
+    Fields,
+    Follower,
+    PolicyLike,
+    Shown,
+    Stalled,
+    counted,
+    progress_bar,
+    text_table,
+    why,
+)
+from simmodel.metrics import Interval, paired_difference
+from simmodel.runs import Simulation, start
+from simmodel.work import Table
+from simmodel_site.policy.keys import NODE, PARTITION, SLURM_CONF
+from simmodel_site.policy.policy import Slurm, SlurmTiming
+from simmodel_site.policy.settings import SlurmConf
+from simmodel_site.policy.wishes import Wishes
+from simmodel_site.twin.mirror.job_history import natural_order
+from simmodel_site.twin.slurm.site.folder import SlurmFolder
+from simmodel_site.twin.slurm.site.sbatch import job_list
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from simmodel.work import Job
+
+__all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
+
+_SECOND = 2.0
+"""Seconds below which two starts are the same: accounting is in whole seconds, and so are Slurm's instants."""
+_GOLDEN = (5**0.5 - 1) / 2
+_LEVEL = 0.95
+_FIRST = 5
+"""Jobs that are named of many."""
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Replay(Shown):
+    """The simulated schedule of a site's Slurm beside the recorded one.
+
+    Attributes
+    ----------
+    folder
+        the site
+    policy
+        the policy with its parameters
+    cycle
+        seconds by which starts may differ: ``bf_interval``
+    jobs
+        one row a job that has started, in the order of the recorded starts: ``job``, ``submit``, ``recorded`` and
+        ``simulated`` (s, starts)
+    departures
+        the recorded starts that neither loop of the policy makes, asked at their instants in the states that the
+        recorded starts lead to
+    """
+
+    folder: SlurmFolder
+    policy: str
+    cycle: float
+    jobs: Table
+    departures: tuple[Departure, ...] = ()
+
+    @property
+    def errors(self) -> NDArray[np.float64]:
+        """The simulated start of each job, less the recorded one (s)."""
+        found: NDArray[np.float64] = self.jobs["simulated"] - self.jobs["recorded"]
+        return found
+
+    @property
+    def beyond(self) -> int:
+        """The number of starts that differ by more than a cycle."""
+        return int((~(np.abs(self.errors) <= self.cycle)).sum())
+
+    @property
+    def order(self) -> float:
+        """The share of the pairs of jobs with different recorded starts that start in the recorded order.
+
+        Of the jobs that start in the simulation.
+        """
+        recorded, simulated = (self.jobs[name][self._starting] for name in ("recorded", "simulated"))
+        if len(recorded) <= _MOST_PAIRS:
+            one, other = np.triu_indices(len(recorded), 1)
+        else:  # of each job with the next ones
+            one, other = (np.concatenate(each) for each in zip(*_near_pairs(len(recorded)), strict=True))
+        apart = recorded[other] - recorded[one] > 0
+        right = simulated[other] - simulated[one] > 0
+        return float(right[apart].mean()) if apart.any() else 1.0
+
+    @property
+    def _starting(self) -> NDArray[np.bool_]:
+        """Which jobs start in the simulation."""
+        starting: NDArray[np.bool_] = np.isfinite(self.jobs["simulated"])
+        return starting
+
+    def report(self) -> str:
+        """Return a text: how many starts differ by more than a cycle, the first that does, and why."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> list[str]:
+        count, there = len(self.jobs), self._starting
+        waits = [float((self.jobs[name] - self.jobs["submit"])[there].mean()) for name in ("recorded", "simulated")]
+        error = float(np.abs(self.errors[there]).mean())
+        lines = [
+            f"policy: {self.policy}",
+            f"starts that differ by more than a cycle of {self.cycle:g} s: {self.beyond:,} of {count:,}",
+            f"mean difference {error:.1f} s; mean wait {waits[0]:.1f} s recorded, {waits[1]:.1f} s simulated; "
+            f"{100 * self.order:.1f} % of the pairs in the recorded order",
+            "recorded starts that neither loop makes in the state that the record led to: "
+            f"{len(self.departures):,} of {sum(run.start < inf for run in self.folder.runs):,}",
+        ]
+        if not there.all():
+            lines.insert(2, f"never start in the simulation, left out of the means: {_named(self.jobs['job'][~there])}")
+        if self.departures:
+            lines.append(f"  first: {self._why(self.departures[0])}")
+        if not self.beyond:
+            return lines
+        row = int(np.flatnonzero(~(np.abs(self.errors) <= self.cycle))[0])
+        return [*lines, f"the first that differs: {self._first(row)}", f"  {self._because(row)}"]
+
+    def _why(self, departure: Departure) -> str:
+        text = why(departure).partition(" s ")[2]
+        return f"{self.folder.instant(departure.at)}: {text.replace('the schedule', 'Slurm')}"
+
+    def _first(self, row: int) -> str:
+        job, at, own = (self.jobs[name][row] for name in ("job", "recorded", "simulated"))
+        if not own < inf:
+            return f"job {job}, started at {self.folder.instant(at)}, and never in the simulation"
+        return f"job {job}, started at {self.folder.instant(at)}, {_later(own - at)} in the simulation"
+
+    def _because(self, row: int) -> str:
+        """Return why the first start that differs does."""
+        job, at = self.jobs["job"][row], self.jobs["recorded"][row]
+        mine = next((each for each in self.departures if each.job == job), None)
+        if mine is not None:
+            return f"the policy decides otherwise: {self._why(mine)}"
+        known = "in its recorded state the policy starts it too: "
+        before = np.minimum(self.jobs["recorded"], self.jobs["simulated"])
+        off = np.abs(self.errors) > _SECOND
+        early = [each for each in np.flatnonzero(off & (before <= max(at, before[row]))).tolist() if each != row]
+        if early:
+            other = min(early, key=lambda each: before[each])
+            text = f"job {self.jobs['job'][other]} starts {_later(self.errors[other])}"
+            return f"{known}it follows from starts before it, first: {text}"
+        return f"{known}the loops run at other instants"
+
+    def _cells(self) -> Cells:
+        rows = [[str(row["job"]), f"{row['recorded']:.0f}", f"{row['simulated']:.0f}"] for row in self.jobs.rows()]
+        return [["job", "recorded", "simulated"], *rows[:20]]
+
+    def __repr__(self) -> str:
+        return f"<Replay by {self.policy}: {self.beyond:,} of {len(self.jobs):,} starts beyond a cycle>"
+
+
+_MOST_PAIRS, _NEXT = 2000, 500
+
+
+def _near_pairs(count: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    return [(np.arange(count - step), np.arange(step, count)) for step in range(1, _NEXT)]
+
+
+def _named(jobs: Collection[int | str]) -> str:
+    """Return how many jobs there are, and the first of them."""
+    first = sorted(jobs, key=natural_order)[:_FIRST]
+    return f"{counted(len(jobs), 'job')}{', such as' if len(jobs) > _FIRST else ':'} {job_list(first)}"
+
+
+def _later(seconds: float) -> str:
+    return f"{abs(seconds):.0f} s {'later' if seconds > 0 else 'earlier'}"
+
+
+def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool = False) -> Replay:
+    """Simulate the jobs of a site under policy ``slurm``, with the run times recorded, and compare the starts.
+
+    The phases of the loops are not in the accounting, so that starts within a cycle of the backfill loop are the same.
+    Submissions and ends are spread within the seconds that the accounting tells. For the departures the policy follows
+    the recorded starts, and both of its loops are asked at each of them.
+
+    Parameters
+    ----------
+    changes
+        settings to change first, as of :func:`changed_settings`
+    progress
+        whether to show a progress bar
+
+    Raises
+    ------
+    InputError
+        no job has started, in the accounting or in the simulation, or a change is wrong
+    """
+    settings = changed_settings(folder, changes)
+    recorded = {_id(each.job): each.start for each in folder.started}
+    if not recorded:
+        raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
+    cycle = settings.bf_interval if settings.backfill else settings.sched_interval
+    own = _starts(folder, settings, _Phase.of(0, 1), progress=progress)
+    if not any(own.get(job, inf) < inf for job in recorded):
+        raise InputError(_NONE_STARTS)
+    rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], natural_order(each[1])))
+    submits = {_id(each.job): each.job.submit for each in folder.recorded}
+    table = Table(
+        {
+            "job": np.array([job for _, job in rows], dtype=object),
+            "submit": np.array([submits[job] for _, job in rows]),
+            "recorded": np.array([at for at, _ in rows]),
+            "simulated": np.array([own.get(job, inf) for _, job in rows]),
+        }
+    )
+    departures = _departures(folder, settings, progress=progress)
+    label = _policy(folder, settings).text
+    return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
+
+
+def _id(job: Job) -> int | str:
+    assert job.id is not None
+    return job.id
+
+
+def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmConf:
+    """Return the settings of a site after changes such as ``bf_interval=60`` or ``PriorityWeightAge=1000``.
+
+    Raises
+    ------
+    InputError
+        a change is no ``NAME=VALUE``, its name is unknown, or it changes nothing that policy ``slurm`` heeds
+    """
+    conf = dict(folder.site.settings or {})
+    fields: dict[str, Any] = {}
+    found = SlurmConf.of(conf)
+    for text in changes:
+        name, sign, value = (each.strip() for each in text.partition("="))
+        if not name or not sign:
+            raise InputError(f"must be NAME=VALUE, got {text!r}", place="--set")
+        if name[:1].isupper():
+            conf = {key: each for key, each in conf.items() if key.lower() != name.lower()} | {name: value}
+        else:
+            changed = Slurm.of(**{name: value}).settings.changed()  # an error if the name is unknown
+            fields |= changed if changed or not hasattr(found, name) else {name: getattr(SlurmConf(), name)}
+        before, found = found, attrs.evolve(SlurmConf.of(conf), **fields)
+        new = [each for each in found.unread if each not in before.unread]
+        if new or found == before:
+            reason = "policy slurm does not model it" if new else "it changes nothing that policy slurm heeds"
+            lines = [keys.title for keys in (PARTITION, NODE) if name in keys and name not in SLURM_CONF]
+            reason = (
+                f"it is no setting of the cluster: change {lines[0]} lines in a copy of slurm.conf" if lines else reason
+            )
+            raise InputError(f"{name}={value}: {reason}", place="--set")
+    return found
+
+
+def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
+    return folder.policy.evolve(settings, timing)
+
+
+class _Phase(NamedTuple):
+    """Parts of a turn of the main loop and of a backfill cycle, and where within seconds jobs come and end."""
+
+    main: float
+    backfill: float
+    within: float
+
+    @classmethod
+    def of(cls, number: int, count: int) -> _Phase:
+        """Return one of several phases, which are spread evenly.
+
+        >>> _Phase.of(0, 2)[1:]
+        (0.25, 0.25)
+        """
+        part = (number + 0.5) / count
+        return cls((number + 0.5) * _GOLDEN % 1.0, part, part)
+
+
+_NONE_STARTS = "no job starts in the simulation: the site described has too few nodes, or too small ones"
+
+
+def _starts(
+    folder: SlurmFolder, settings: SlurmConf, phase: _Phase, *, progress: bool = False
+) -> dict[int | str, float]:
+    """Return the starts of all jobs in a phase (s, whole, as in accounting; ``inf``: never)."""
+    timing = SlurmTiming(
+        main_first=phase.main * SlurmTiming().turn,
+        backfill_first=phase.backfill * settings.bf_interval,
+        scans=False,
+    )
+    jobs = _within_seconds(folder.jobs, phase.within)
+    policy = _policy(folder, settings, timing)
+    found = _ran(folder, jobs, policy, progress=progress).result().jobs
+    starts = np.nan_to_num(np.floor(found["start"]), nan=inf)
+    return dict(zip(found["job"].tolist(), starts.tolist(), strict=True))
+
+
+def _ran(folder: SlurmFolder, jobs: Sequence[Job], policy: PolicyLike, *, progress: bool) -> Simulation:
+    """Return a simulation of jobs in which all have ended that can start."""
+    sim = start(folder.described.spec, jobs, policy, overrun="continue", progress=progress)
+    with suppress(Stalled):  # some wait for ever
+        sim.run()
+    return sim
+
+
+def _within_seconds(jobs: Sequence[Job], offset: float) -> list[Job]:
+    """Return jobs that come and end within the seconds that accounting tells, spread over them.
+
+    Whole run times would let jobs end just before a turn of the main loop, at which the next one starts at once.
+
+    >>> from simmodel.work.job import Job
+    >>> jobs = [Job(id=i, submit=5, run=60) for i in (1, 2)]
+    >>> [(job.submit, round(job.run, 2)) for job in _within_seconds(jobs, 0.5)]
+    [(5.25, 60.0), (5.75, 59.62)]
+    """
+    alike = Counter(job.submit for job in jobs)
+    before: Counter[float] = Counter()
+    found = []
+    for number, job in enumerate(jobs):
+        submit = job.submit + (before[job.submit] + 0.5) / alike[job.submit]
+        before[job.submit] += 1
+        part = (number * _GOLDEN + offset) % 1.0 - 0.5
+        run = None if job.run is None else max(job.run + part, 0.0)
+        cancel = None if job.cancel is None else max(job.cancel, submit)
+        found.append(attrs.evolve(job, submit=submit, run=run, cancel=cancel))
+    return found
+
+
+def _departures(folder: SlurmFolder, settings: SlurmConf, *, progress: bool) -> tuple[Departure, ...]:
+    """Return the recorded starts that neither loop makes at their instants."""
+    recorded = {_id(run.job): run.start for run in folder.runs if run.start < inf}
+    policy = _policy(folder, settings).asked_at(sorted(set(recorded.values())))
+    follower = Follower(policy, recorded, polled=True)
+    jobs = []
+    for job in [run.job for run in folder.runs]:  # in the second of a start they come after it, for all that is told
+        wishes = Wishes.of(job.options)
+        waits = {0.0, wishes.begin, wishes.hold[1] if wishes.hold else 0.0}
+        later = job.submit if recorded.get(_id(job), inf) - job.submit in waits else job.submit + 0.5
+        cancel = None if job.cancel is None else max(job.cancel, later)
+        run = job.requested or inf if job.never_ran else job.run  # so that a start can be taken back
+        jobs.append(attrs.evolve(job, submit=later, cancel=cancel, run=run))
+    asked: Any = _ran(folder, jobs, follower, progress=progress).system.scheduler.policy
+    return tuple(each for each in asked.departures if each.kind != "late")  # a loop need not run when it could
+
+
+# ---------------------------------------------------------------------- changes
+
+
+class Effect(NamedTuple):
+    """A measure of waits (s) as it is and after a change, and the difference with its interval."""
+
+    name: str
+    before: float
+    after: float
+    difference: Interval
+
+
+@attrs.frozen(kw_only=True, repr=False)
+class ChangedWaits(Fields):
+    """What changed settings would do to the waits of a site's jobs.
+
+    Parameters
+    ----------
+    before, after
+        the policy as it is, and with the changes
+    jobs, phases
+        the number of jobs, and of phases of the loops, in each of which both were simulated
+    effects
+        mean, median, 95th percentile and maximum of the waits
+    left_out
+        the jobs that never start in some of the simulations: their waits are in no figure
+    """
+
+    before: str
+    after: str
+    jobs: int
+    phases: int
+    effects: tuple[Effect, ...]
+    left_out: tuple[int | str, ...] = ()
+
+    @property
+    def table(self) -> Table:
+        """One row a measure: ``wait``, ``before``, ``after``, ``difference``, ``low`` and ``high`` of its interval."""
+        rows = [(each.name, each.before, each.after, each.difference) for each in self.effects]
+        columns: dict[str, Any] = {"wait": np.array([name for name, *_ in rows])}
+        columns |= {"before": np.array([row[1] for row in rows]), "after": np.array([row[2] for row in rows])}
+        for name, of in (("difference", "mean"), ("low", "low"), ("high", "high")):
+            columns[name] = np.array([getattr(row[3], of) for row in rows])
+        return Table(columns)
+
+    def report(self) -> str:
+        """Return a table of text."""
+        rows = [["wait (s)", "as it is", "changed", "difference", ""]]
+        for each in self.effects:
+            low, high = each.difference.low, each.difference.high
+            interval = "" if each.difference.why else f" ({low:+.1f} to {high:+.1f})"
+            difference = f"{each.difference.mean:+.1f}{interval}"
+            rows.append([each.name, f"{each.before:.1f}", f"{each.after:.1f}", difference, _verdict(each.difference)])
+        head = f"as it is: {self.before}\nchanged: {self.after}"
+        foot = (
+            f"{counted(self.jobs, 'job')} with recorded submissions and run times; 95 % intervals over {self.phases} "
+            "phases of the loops, the same for both: for these jobs, not for others"
+        )
+        without = [f"never start in the simulation, left out: {_named(self.left_out)}"] if self.left_out else []
+        return "\n".join([head, *text_table(rows), foot, *without])
+
+
+def _verdict(difference: Interval) -> str:
+    if difference.why:
+        return "the same" if difference.mean == 0 else "equal in all phases, no interval"
+    return "not decided" if 0 in difference else "shorter" if difference.mean < 0 else "longer"
+
+
+_MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
+    "mean": lambda waits: float(np.mean(waits)),
+    "median": lambda waits: float(np.median(waits)),
+    "95th percentile": lambda waits: float(np.percentile(waits, 95)),
+    "maximum": lambda waits: float(np.max(waits)),
+}
+
+
+def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, progress: bool = False) -> ChangedWaits:
+    """Return what changed settings would do to the waits of a site's jobs, with the submissions and run times recorded.
+
+    Both settings are simulated in the same phases of the loops, which are spread evenly: the accounting does not tell
+    them. The intervals are those of paired differences.
+
+    Parameters
+    ----------
+    changes
+        as of :func:`changed_settings`
+    phases
+        how many, at least 2
+    progress
+        whether to show a progress bar
+
+    Raises
+    ------
+    InputError
+        there are no jobs, no changes, or a change is wrong, or no job starts in the simulation
+    """
+    if not changes:
+        raise InputError("must be settings of slurm.conf and their values, got none", place="changes")
+    if not folder.recorded:
+        raise InputError("no job is recorded: give the output of sacct --parsable2 beside slurm.conf")
+    both = [changed_settings(folder), changed_settings(folder, changes)]
+    submits = {_id(each.job): each.job.submit for each in folder.recorded if not each.job.never_ran}
+    found: list[list[list[float]]] = [[], []]
+    never: dict[int | str, None] = {}
+    with progress_bar(2 * phases, "run", progress) as bar:
+        for number in range(phases):
+            runs = []
+            for each in both:
+                runs.append(_starts(folder, each, _Phase.of(number, phases)))
+                bar.update(1)
+            ran = [job for job in submits if all(run.get(job, inf) < inf for run in runs)]
+            if not ran:
+                raise InputError(_NONE_STARTS)
+            never |= dict.fromkeys(submits.keys() - set(ran))
+            for run, samples in zip(runs, found, strict=True):
+                waits = np.array([run[job] - submits[job] for job in ran])
+                samples.append([measure(waits) for measure in _MEASURES.values()])
+    before, after = (np.array(samples) for samples in found)
+    effects = tuple(
+        Effect(name, float(before[:, i].mean()), float(after[:, i].mean()), difference)
+        for i, name in enumerate(_MEASURES)
+        if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
+    )
+    labels = [_policy(folder, each).text for each in both]
+    return ChangedWaits(
+        before=labels[0],
+        after=labels[1],
+        jobs=len(submits),
+        phases=phases,
+        effects=effects,
+        left_out=tuple(job for job in submits if job in never),
+    )
