@@ -100,7 +100,7 @@ class Easy(Keeping):
         fast: bool = True,
     ) -> None:
         self._spares = Spares()
-        self.order = order_named(order)
+        self.order = order if order is FCFS else order_named(order)
         self.candidates = self.order if candidates is None else order_named(candidates)
         self.promises = promises
         self.fast = fast

@@ -5,12 +5,11 @@ Where one does, it is :meth:`RunningIndex.when_free <simmodel.resources.pools.ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pools.profile import Profile
     from simmodel.work.job import LiveJob
 
 __all__ = ["JobOrder", "Lanes", "Promise", "Promising", "WaitingJobs"]
@@ -66,13 +65,6 @@ class WaitingJobs(Protocol):
         ...
 
 
-class Amounts(Protocol):
-    """The consumables of a pool: see :class:`~simmodel.resources.pools.pool.Consumables`."""
-
-    @property
-    def capacity(self) -> Mapping[str, float]: ...
-
-
 class Promising(Protocol):
     """A pool, as a promise asks it: see :class:`~simmodel.resources.pools.pool.Pool`."""
 
@@ -81,15 +73,8 @@ class Promising(Protocol):
     version: int
     paced: bool
 
-    @property
-    def consumables(self) -> Amounts: ...
-
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now."""
-        ...
-
-    def profile(self) -> Profile:
-        """Return the free capacity over time."""
         ...
 
 
