@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import SnapshotError
@@ -9,7 +10,7 @@ from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.counts import COUNTED
 from simmodel.snapshots.jobs import Past, Whole, WorkState, seen_work
 from simmodel.work.job import History, LiveJob
-from simmodel.work.live_job import kept_seen, kept_state
+from simmodel.work.live_job import kept_state, seen_by
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.pool import Pool
@@ -64,10 +65,8 @@ def actual_state(job: LiveJob) -> WorkState:
     return state
 
 
-def seen_state(job: LiveJob) -> WorkState:
-    """Return the state of a job as policies see it."""
-    state: WorkState = kept_seen(job, _made_seen)
-    return state
+seen_state: Callable[[LiveJob], WorkState] = seen_by(_made_seen)
+"""Returns the state of a job as policies see it."""
 
 
 def shares(job: LiveJob) -> SnapshotError:

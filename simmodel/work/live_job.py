@@ -29,11 +29,11 @@ __all__ = [
     "Queued",
     "Run",
     "entry_of",
-    "kept_seen",
     "kept_state",
     "not_a_key",
     "outcome_of",
     "run_time_of",
+    "seen_by",
     "told_end",
 ]
 
@@ -425,11 +425,15 @@ def kept_state(job: LiveJob, make: Callable[[LiveJob], object]) -> Any:
     return job._work
 
 
-def kept_seen(job: LiveJob, make: Callable[[LiveJob], object]) -> Any:
-    """Return the entry of a job in snapshots as a what-if sees it, made anew if the job has changed."""
-    if job._seen is None:
-        job._seen = make(job)
-    return job._seen
+def seen_by(make: Callable[[LiveJob], object]) -> Callable[[LiveJob], Any]:
+    """Return a function of the entry of a job in snapshots as a what-if sees it, made anew if the job has changed."""
+
+    def seen(job: LiveJob) -> Any:
+        if job._seen is None:
+            job._seen = make(job)
+        return job._seen
+
+    return seen
 
 
 class Run(Occurrence):
