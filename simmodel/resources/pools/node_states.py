@@ -638,6 +638,8 @@ class NodePromise(Promise):
             return None
         left = self.at - place.env._now
         for job in self._in_order():
+            if job.state != "waiting":  # held by a limit since another one has started
+                continue
             allocation = None
             if job.planned > left:
                 nodes = self._unhurt(shape_of(job.request))
