@@ -12,7 +12,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from simmodel.policies.backfilling import Easy, new_start
+from simmodel.policies.backfilling import Easy
+from simmodel.policies.fast.easy import new_start
 from simmodel.policies.ordering import FCFS, at_each_place
 from simmodel.policies.spare import Keeping, Spares
 from simmodel.resources.pools.elastic import can_resize, fits_at

@@ -1,13 +1,18 @@
-"""The multifactor order: age, size and fair share, as in the priority plug-in of Slurm."""
+"""The multifactor order: age, size and fair share, as in the priority plug-in of Slurm.
+
+Source: Slurm's documentation of its plug-in priority/multifactor: the formula without the fair tree, and with one level
+of shares; Yoo, Jette, Grondona, "SLURM: Simple Linux utility for resource management", JSSPP 2003.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import attrs
 import numpy as np
 
+from simmodel.policies.fast.multifactor import scores
 from simmodel.policies.ordering import start_in_order
 from simmodel.scheduling.protocol import Decision, Policy, View
 from simmodel.scheduling.usage import Usage
@@ -19,7 +24,16 @@ if TYPE_CHECKING:
     from simmodel.scheduling.protocol import Place
     from simmodel.work.job import LiveJob
 
-__all__ = ["Multifactor"]
+__all__ = ["Multifactor", "priority"]
+
+
+def priority(job: LiveJob, now: float, order: Multifactor) -> float:
+    """Return the priority of a job at an instant (s): the weighted sum of its factors, each from 0 to 1."""
+    age = min((now - job.submit) / order.max_age, 1.0)
+    size = job.processors / order.capacity
+    if order.small_first:
+        size = 1.0 - size
+    return order.age * age + order.size * size + order.fair_share * order.factors((job.user,), now)[0]
 
 
 class KeepsUsage(Protocol):
@@ -53,6 +67,8 @@ class Multifactor(Policy):
         half-life of usage in seconds
     shares
         shares of users, on any positive scale; default for each user: 1
+    fast
+        whether to reckon the priorities of all waiting jobs at once; else :func:`priority` does it job by job
 
     >>> Multifactor(age=1000, fair_share=10000).changes
     True
@@ -68,6 +84,7 @@ class Multifactor(Policy):
     half_life: float = 7 * 86400.0
     shares: dict[Any, float] = attrs.field(factory=dict)
     name: str = "multifactor"
+    fast: bool = True
     description: str = "weighted age, size and fair share by user"
     changes: bool = attrs.field(default=True, init=False)
     capacity: float = attrs.field(default=1.0, init=False)
@@ -94,26 +111,16 @@ class Multifactor(Policy):
 
     def key(self, job: LiveJob, now: float) -> float:
         """Return the negative priority of a job at an instant (s)."""
-        size = job.processors / self.capacity
-        return -(
-            self.age * min((now - job.submit) / self.max_age, 1.0)
-            + self.size * (1.0 - size if self.small_first else size)
-            + self.fair_share * self.factors((job.user,), now)[0]
-        )
+        return -priority(job, now, self)
 
-    def scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
-        """Return the keys of all waiting jobs, an array of shape (jobs,)."""
+    @property
+    def scores(self) -> Callable[[float, ColumnIndex], NDArray[np.float64]] | None:
+        """Returns the keys of all waiting jobs, an array of shape (jobs,); ``None``: job by job."""
+        return self._scores if self.fast else None
+
+    def _scores(self, now: float, columns: ColumnIndex) -> NDArray[np.float64]:
         fair = -self.fair_share * np.array(self.factors(columns.users, now))
-        keys, part = columns.scratch
-        np.subtract(now, columns.submit, out=keys)
-        keys /= self.max_age
-        if len(keys) and keys[0] > 1.0:  # of the job that arrived first
-            np.minimum(keys, 1.0, out=keys)
-        keys *= -self.age
-        keys += columns.part
-        keys += fair[0] if len(fair) == 1 else np.take(fair, columns.user, out=part, mode="clip")
-        scores: NDArray[np.float64] = keys
-        return scores
+        return scores(now, columns, self.max_age, self.age, fair)
 
     def part(self, job: LiveJob) -> float:
         """Return the part of the key of a job that stays the same while it waits, that of its size."""

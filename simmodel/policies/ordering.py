@@ -21,7 +21,7 @@ import numpy as np
 
 from simmodel.foundation.entries import Entries, call_with, load, split_call
 from simmodel.foundation.errors import unknown
-from simmodel.scheduling.protocol import Decision, OrderLike, Policy, Start, View
+from simmodel.scheduling.protocol import Decision, OrderLike, Policy, Reserve, Start, View
 
 if TYPE_CHECKING:
     from typing import SupportsIndex
@@ -41,11 +41,14 @@ __all__ = [
     "UNICEF",
     "WFP",
     "BestFit",
+    "First",
     "GivenOrder",
+    "HeldPlaces",
     "Order",
     "at_each_place",
     "by_preference",
     "order",
+    "recorded",
     "settled",
     "start_heads",
     "start_heads_in_order",
@@ -321,13 +324,76 @@ def settled(
             number = firsts.pop(place)[-2]
             if place not in cursors:
                 cursors[place] = iter(waiting.at(place).by(order))
-            for following in cursors[place]:
-                if following not in passed:
-                    firsts[place] = _key(order, following, view, number)
-                    break
-            else:
+            following = _first_but(cursors[place], passed)
+            if following is None:
                 rooms.discard(place)
+            else:
+                firsts[place] = _key(order, following, view, number)
     return None, held
+
+
+def _first_but(cursor: Iterator[LiveJob], passed: set[LiveJob]) -> LiveJob | None:
+    """Return the next job that is not among some others."""
+    return next((job for job in cursor if job not in passed), None)
+
+
+First: TypeAlias = "Callable[[View, Pool, LiveJob | None], LiveJob | None]"
+"""Returns the job for which a place is held, given the head of its queue."""
+
+
+def _all_places(view: View) -> set[Pool]:
+    return set(view.places)
+
+
+class HeldPlaces:
+    """The jobs for which places are held, where some may go to several: one place for each that fits at none.
+
+    Parameters
+    ----------
+    order
+        of the queues
+    roomy
+        returns the places where a job could start, or be promised a start; default: all
+    """
+
+    def __init__(self, order: OrderLike, roomy: Callable[[View], set[Pool]] = _all_places) -> None:
+        self._order = order
+        self._roomy = roomy
+        self._held: tuple[int, dict[Pool, LiveJob]] = -1, {}  # sum of versions, the jobs for which places are held then
+        self._ends: dict[Pool, tuple[int, dict[int, float]]] = {}  # version, and the earliest start (s) by width
+
+    def start_firsts(self, view: View) -> Iterator[Decision]:
+        """Start the first of the jobs for which no place is held ahead of them, as long as it fits somewhere."""
+        while (entry := self._settle(view)) is not None:
+            yield Start(entry, entry.place)
+
+    def first(self, view: View, place: Pool, head: LiveJob | None) -> LiveJob | None:
+        """Return the job for which a place is held, given the head of its queue: no other place is held for it."""
+        if head not in view.choices:
+            return head
+        if self._held[0] != sum([place.version for place in view.places]):
+            self._settle(view)
+        return self._held[1].get(place)
+
+    def _settle(self, view: View) -> LiveJob | None:
+        """Return the first job that can start, if any, and note the jobs for which places are held."""
+        entry, held = settled(self._order, view, self._roomy(view), self._earliest)
+        self._held = sum([place.version for place in view.places]), held
+        return entry
+
+    def _earliest(self, entry: LiveJob) -> float:
+        """Return the earliest start of an entry at its place (s), as if it were next."""
+        place: Pool = entry.place
+        if not place.simple:
+            profile = place.profile()
+            return profile.instant(profile.earliest(entry, entry.planned)[0])
+        ends = self._ends.get(place)
+        if ends is None or ends[0] != place.version:
+            ends = self._ends[place] = place.version, {}
+        at = ends[1].get(entry.width)
+        if at is None:
+            at = ends[1][entry.width] = place.earliest(entry)[0]
+        return max(at, place.env._now)
 
 
 def _key(order: OrderLike, job: LiveJob, view: View, number: int) -> tuple[Any, ...]:
@@ -336,6 +402,11 @@ def _key(order: OrderLike, job: LiveJob, view: View, number: int) -> tuple[Any, 
         return -job.priority, job.submit, job.seq, number, job
     key = order.key(job, view.now) if order.changes else order.key(job)
     return -job.priority, key, job.submit, job.seq, number, job
+
+
+def recorded(decisions: Iterator[Decision], *, promises: bool) -> Iterator[Decision]:
+    """Return decisions with those that promise a start, or without."""
+    return decisions if promises else (each for each in decisions if type(each) is not Reserve)
 
 
 class BestFit(Policy):

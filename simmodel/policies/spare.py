@@ -7,10 +7,11 @@ has been free ever since it came first is left to others.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.resources.pools.allocation import Allocation, NodeTable
-from simmodel.resources.pools.counts import COUNTED
+from simmodel.resources.pools.counts import COUNTED, PoolProfile
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.protocol import Policy
 
@@ -125,6 +126,19 @@ class Spares(dict[str, "Spare | list[Any]"]):
             spare.narrow(there, before[2])
         return spare
 
+    def beside(self, place: Pool, job: LiveJob) -> Spare | None:
+        """Return what is left beside a job that comes first at a place if no known end frees it, else ``None``."""
+        if place.running.endless and place.profile().earliest(job, job.planned)[0] == INFINITY:
+            return self.at(place, job)
+        self.pop(place.name, None)
+        return None
+
+    def drop(self, place: Pool, job: LiveJob) -> None:
+        """Keep nothing for a job any more that has a known start now."""
+        before = self.get(place.name)
+        if before is not None and (before.head is job if isinstance(before, Spare) else before[0] == job.seq):
+            del self[place.name]
+
     def state(self) -> dict[str, Any]:
         """Return it as plain values, for a snapshot."""
         return {
@@ -134,6 +148,83 @@ class Spares(dict[str, "Spare | list[Any]"]):
             for name, each in self.items()
             if not isinstance(each, Spare) or each.head.state == "waiting"
         }
+
+
+class Outlook:
+    """The free capacity of a place over time, into which a rule plans jobs.
+
+    The first job that no known end frees has no plan; those behind it start now, on what has been free ever since it
+    came first, or have none either. Promises stand.
+
+    Parameters
+    ----------
+    place
+        the pool
+    spares
+        what is left beside such jobs
+    counted
+        whether to plan by numbers alone where the free processors are the whole state, on any nodes
+
+    Attributes
+    ----------
+    profile
+        the free capacity, without the planned jobs
+    """
+
+    __slots__ = ("_beside", "_place", "_spare", "_spares", "profile")
+
+    def __init__(self, place: Pool, spares: Spares, *, counted: bool = False) -> None:
+        self._place = place
+        self._spares = spares
+        self.profile = place.profile()
+        if counted and place.simple:
+            self.profile = PoolProfile(place.env.now, {"": place.counts()}, attrgetter("width"))
+        self._spare: Spare | None = None
+        self._beside: LiveJob | None = None  # the last job that could start now on what is not kept
+        if not place.running.endless:
+            spares.pop(place.name, None)
+
+    def earliest(self, job: LiveJob, promised: tuple[float, Any] | None = None) -> tuple[float, Any]:
+        """Return the earliest start of a job (s), infinite if it has none, and its allocation then.
+
+        A promise, an instant and an allocation, is undone.
+        """
+        if promised is not None:
+            self.profile.give_back(job, promised[0], job.planned, promised[1])
+        elif self._spare is not None:
+            found = self._now(self._spare, job)
+            return (INFINITY, None) if found is None else (self._place.env._now, found)
+        at, allocation = self.profile.earliest(job, job.planned)
+        if at < INFINITY:
+            self._spares.drop(self._place, job)
+        elif self._spare is None and self._place.running.endless:
+            self._spare = self._spares.at(self._place, job)
+        return at, allocation
+
+    def make_room(self, job: LiveJob, head: LiveJob) -> Any:
+        """Return the allocation with which a job can start now without delaying another one, or ``None``."""
+        if self._spare is None:
+            return self.profile.make_room(job, job.planned, head)
+        self._beside = job
+        return self._spare.room(job)
+
+    def take(self, job: LiveJob, at: float, allocation: Any) -> None:
+        """Plan a job, which may just have started."""
+        self.profile.take(job, at, job.planned, allocation)
+        if self._spare is not None and self._beside is job and job.state != "waiting":
+            self._spare.take(job)
+
+    def instant(self, at: float) -> float:
+        """Return the instant of a planned start, which may be a step just after it."""
+        return self.profile.instant(at)
+
+    def _now(self, spare: Spare, job: LiveJob) -> Any:
+        """Return the allocation with which a job could start now beside what is kept and planned, or ``None``."""
+        if not (self._place.fits(job) and spare.allows(job)):
+            return None
+        self._beside = job
+        found = self.profile.fits(job, job.planned, spare.table)
+        return found if found is None or isinstance(found, Allocation) else spare.room(job)
 
 
 class Keeping(Policy):
@@ -152,4 +243,5 @@ class Keeping(Policy):
 
     def restore(self, values: dict[str, Any]) -> None:
         """Restore the values of :meth:`state`."""
-        self._spares = Spares(values.get("kept", {}))
+        self._spares.clear()
+        self._spares.update(values.get("kept", {}))

@@ -7,24 +7,64 @@ Zhang, Lan et al., "Integrating dynamic pricing of electricity into energy aware
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from functools import partial
+from itertools import islice, permutations
+from typing import TYPE_CHECKING, Literal
 
 from simmodel.foundation.errors import InputError
+from simmodel.policies.fast.window import best_order
 from simmodel.policies.ordering import FCFS, at_each_place, order as order_named
-from simmodel.policies.spare import Keeping, Spare, Spares
+from simmodel.policies.spare import Keeping, Spares
 from simmodel.scheduling.protocol import Decision, Start, View
 
 if TYPE_CHECKING:
+    from simmodel.policies.fast.window import Best, Plan
     from simmodel.policies.ordering import GivenOrder
     from simmodel.resources.pools.pool import Pool
-    from simmodel.resources.pools.profile import Profile
+    from simmodel.scheduling.protocol import OrderLike
     from simmodel.work.job import LiveJob
 
-__all__ = ["Window"]
+__all__ = ["Window", "best_of_all", "planned", "window"]
 
 INFINITY = float("inf")
-Planned = tuple["LiveJob", Any]  # a job that starts now, and its allocation
+
+
+def window(view: View, place: Pool, order: OrderLike, size: int, best: Best, spares: Spares) -> Iterator[Decision]:
+    """Start the jobs that the best plan of the first few starts now; if all of them start, go on with the next few."""
+    cursor = iter(view.waiting.at(place).by(order))
+    while line := list(islice(cursor, size)):
+        spare = spares.beside(place, line[0])
+        starting = best(place, line)
+        for job, found in starting:
+            allocation = found if spare is None else spare.room(job)
+            if job.state == "waiting" and allocation is not None:  # else held by a limit since another job started
+                yield Start(job, place, None, allocation)
+                if spare is not None:
+                    spare.take(job)
+        if len(starting) < len(line):
+            spares.beside(place, next(job for job in line if job.state != "running"))
+            return
+
+
+def best_of_all(place: Pool, line: list[LiveJob], *, in_turn: bool) -> list[Plan]:
+    """Return the jobs that start now in the order with the shortest makespan, the first such order by arrival."""
+    return min((planned(place, order, in_turn=in_turn) for order in permutations(line)), key=lambda plan: plan[0])[1]
+
+
+def planned(place: Pool, line: Iterable[LiveJob], *, in_turn: bool) -> tuple[float, list[Plan]]:
+    """Return the makespan of jobs planned one by one into the earliest hole, and those that start now."""
+    profile, now = place.profile(), place.env.now
+    last = makespan = -INFINITY
+    starting: list[Plan] = []
+    for job in line:
+        at, allocation = profile.earliest(job, job.planned, last)
+        makespan = max(makespan, profile.instant(at) + job.planned)
+        if at == now:
+            starting.append((job, allocation))
+        if at < INFINITY:  # else no known end frees it
+            profile.take(job, at, job.planned, allocation)
+            last = at if in_turn else last
+    return makespan, starting
 
 
 class Window(Keeping):
@@ -43,6 +83,8 @@ class Window(Keeping):
     planning
         ``"list"``: each job goes into the earliest hole not before the start of the previous job (as in CQSim);
         ``"hole"``: each goes into the earliest hole
+    fast
+        whether to leave out orders that cannot be the best; else all are planned
 
     Raises
     ------
@@ -55,13 +97,21 @@ class Window(Keeping):
 
     decides = "jobs"
 
-    def __init__(self, order: GivenOrder = FCFS, *, size: int = 5, planning: Literal["list", "hole"] = "list") -> None:
+    def __init__(
+        self,
+        order: GivenOrder = FCFS,
+        *,
+        size: int = 5,
+        planning: Literal["list", "hole"] = "list",
+        fast: bool = True,
+    ) -> None:
+        self._spares = Spares()
         if not 1 <= size <= 8:
             raise InputError(f"size: must be from 1 to 8, got {size!r}")
         self.order = order_named(order)
         self.size = size
         self.planning = planning
-        self._spares = Spares()
+        self.fast = fast
         self.name = "window" if self.order is FCFS else f"{self.order.name}+window"
 
     def decide(self, view: View, /) -> Iterable[Decision]:
@@ -69,72 +119,7 @@ class Window(Keeping):
         return at_each_place(view, self._at)
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
-        waiting = view.waiting.at(place)
-        cursor = iter(waiting.by(self.order))
-        while place.free > 0 or place.running.endless:
-            line = list(islice(cursor, self.size))
-            if not line:
-                return
-            spare = self._spare(place, line[0]) if place.running.endless or self._spares else None
-            if all(job.width > place.free for job in line):
-                return
-            now = place.env.now
-            best = self._best(place.profile(), now, line, -INFINITY, now, [], None)
-            assert best is not None
-            starting = best[1]
-            for job, found in starting:
-                allocation = found if spare is None else spare.room(job)
-                if job.state == "waiting" and allocation is not None:  # else held by a limit since another job started
-                    yield Start(job, place, None, allocation)
-                    if spare is not None:
-                        spare.take(job)
-            if len(starting) < len(line):
-                if place.running.endless:
-                    self._spare(place, next(job for job in line if job.state != "running"))
-                return
-
-    def _spare(self, place: Pool, first: LiveJob) -> Spare | None:
-        """Return what is left beside the first job if no known end frees it, else ``None``."""
-        if place.running.endless and place.profile().earliest(first, first.planned)[0] == INFINITY:
-            return self._spares.at(place, first)
-        self._spares.pop(place.name, None)
-        return None
-
-    def _best(
-        self,
-        profile: Profile,
-        now: float,
-        left: list[LiveJob],
-        makespan: float,
-        last: float,
-        starting: list[Planned],
-        best: tuple[float, list[Planned]] | None,
-    ) -> tuple[float, list[Planned]] | None:
-        """Return the best plan: its makespan, and the jobs to start now; the first such order by arrival.
-
-        The orders are the branches of a tree, which ``left`` continue; one that cannot beat the best so far is cut.
-        """
-        if not left:
-            return makespan, starting
-        for i, job in enumerate(left):
-            if any(job.width == each.width and job.planned == each.planned for each in left[:i]) and job.place.simple:
-                continue  # as good as the one before it at best
-            at, allocation = profile.earliest(job, job.planned, last)
-            rest = left[:i] + left[i + 1 :]
-            if at == INFINITY:  # behind a job with unknown end; the jobs planned before it may still start
-                if best is None:
-                    best = self._best(profile, now, rest, at, last, starting, best)
-                continue
-            end = max(makespan, profile.instant(at) + job.planned)
-            then = at if self.planning == "list" else now
-            if best is not None:
-                first = profile.instant(then)
-                if max([end, *(first + each.planned for each in rest)]) >= best[0]:
-                    continue
-            begun = [*starting, (job, allocation)] if at == now else starting
-            if not rest:
-                return end, begun
-            profile.take(job, at, job.planned, allocation)
-            best = self._best(profile, now, rest, end, then, begun, best)
-            profile.give_back(job, at, job.planned, allocation)
-        return best
+        if self.fast and place.free <= 0 and not place.running.endless:
+            return iter(())
+        best = partial(best_order if self.fast else best_of_all, in_turn=self.planning == "list")
+        return window(view, place, self.order, self.size, best, self._spares)

@@ -7,8 +7,9 @@ import pytest
 
 from simmodel import simulate
 from simmodel.environment import Environment
-from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import start_heads
 from simmodel.scheduling.protocol import Start
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
@@ -111,11 +112,11 @@ def test_starts_and_nodes_at_different_speeds_as_brute_force_says(policy, cases)
 class Pinned(Easy):
     """EASY whose head gets certain nodes at its promised instant, which no job past that instant may use."""
 
-    def _at(self, view, place):
-        waiting = view.waiting.at(place)
-        queue = waiting.by(self.order)
-        head = yield from self._heads(view, place, queue)
-        if head is None:
+    def decide(self, view):
+        place = view.places[0]
+        queue = view.waiting.by(self.order)
+        yield from start_heads(self.order, view, place)
+        if (head := queue.head()) is None:
             return
         profile = place.profile()
         at, allocation = profile.earliest(head, head.requested)
@@ -214,3 +215,12 @@ def test_jobs_for_whole_and_parts_of_shared_nodes_never_hold_a_node_together(pol
         for job, start, end, nodes in held:
             others = (each for each in held if jobs[job].exclusive and each[0] != job)
             assert not any(nodes & on and start < until and since < end for _, since, until, on in others), (seed, job)
+
+
+def test_a_job_that_is_held_since_another_one_of_its_user_started_is_not_started_beside_a_promise():
+    """Job 1 waits for node 0 until 10 s; of jobs 2 and 3, which fit on the other node, the user may run one."""
+    part = PartitionSpec(nodes=[NodeSpec(cores=4), NodeSpec(name="other", cores=2)])
+    spec = ClusterSpec(partitions=[part], queues=[QueueSpec(name="one", max_running_per_user=1), QueueSpec(name="any")])
+    wide = [Job(id=i, run=10, nodes=1, cores_per_node=4, queue="any") for i in range(2)]
+    small = [Job(id=2 + i, run=1, nodes=1, cores_per_node=1, queue="one", user="x") for i in range(2)]
+    assert simulate(spec, [*wide, *small], "easy").jobs["start"].tolist() == [0, 10, 0, 1]

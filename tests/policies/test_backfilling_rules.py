@@ -1,8 +1,7 @@
-"""The fast paths of each kind of backfilling make the same starts and promises as its reference rule."""
+"""Promises of backfilling: which are recorded, which stand, and the future that follows from them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,17 +10,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from simmodel.environment import Environment
-from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
-from simmodel.policies import Conservative, Easy
-from simmodel.policies.planning import ConservativeKeep
+from simmodel.policies import Easy
 from simmodel.resources.pools.counts import CountPool
 from simmodel.runs.scenario import simulate
 from simmodel.systems.cluster.future.guest import Forecast
 from simmodel.systems.cluster.system import Cluster
 from simmodel.work.job import Job
 from simmodel.work.workload import Workload
-from tests.helpers.batch_cases import Case, cases, to_workload
-from tests.helpers.batch_runs import Watch, run
+from tests.helpers.batch_cases import Case, cases
 from tests.helpers.broker_cases import MODES
 from tests.helpers.examples import up_to
 
@@ -37,64 +33,6 @@ def test_promises_are_recorded_only_if_asked_for(policy: Easy, promised: list[An
         cluster.submit(Job(processors=2, run=10))
     env.run()
     assert heard == promised
-
-
-ORDERS = st.sampled_from(["fcfs", "fcfs", "sjf", "wfp"])
-MODE = st.sampled_from(MODES)
-OVERRUN = st.sampled_from(["stop", "continue"])
-
-
-class KeepAnew(ConservativeKeep):
-    """Conservative backfilling that plans the whole queue at each decision, even if no promise moved at the last."""
-
-    def _at(self, view: Any, place: Any) -> Iterator[Any]:
-        self._settled = {each: (seen, False) for each, (seen, _) in self._settled.items()}
-        return super()._at(view, place)
-
-
-def by_the_rule(case: Case, platform: Any, policy: Any, **options: Any) -> Watch:
-    """Run a case with no simple pools, so that every decision is made by profile."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CountPool, "simple", False)
-        return run(to_workload(case.jobs, case.processors), platform, policy, exclusive=False, **options)
-
-
-def agree(case: Case, fast: Any, rule: Any, **options: Any) -> None:
-    """Compare a policy with its reference rule on counted processors, and on one node with all of them."""
-    node = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=case.processors)])])
-    here = run(to_workload(case.jobs, case.processors), case.processors, fast(), exclusive=False, **options)
-    for platform in (case.processors, node):
-        there = by_the_rule(case, platform, rule(), **options)
-        assert here.starts == there.starts
-        assert here.promises == there.promises
-
-
-@settings(max_examples=up_to(100))
-@given(cases(), ORDERS, st.sampled_from([None, None, "sjf"]), MODE, st.booleans(), OVERRUN)
-def test_easy_on_counted_processors_is_the_rule(
-    case: Case, order: str, candidates: str | None, mode: dict[str, Any], promises: bool, overrun: str
-) -> None:
-    def easy() -> Easy:
-        return Easy(order, candidates=candidates, promises=promises)
-
-    agree(case, easy, easy, overrun=overrun, **mode)
-
-
-@settings(max_examples=up_to(100))
-@given(cases(), ORDERS, MODE, st.booleans(), OVERRUN)
-def test_conservative_on_counted_processors_is_the_rule(
-    case: Case, order: str, mode: dict[str, Any], promises: bool, overrun: str
-) -> None:
-    def conservative() -> Conservative:
-        return Conservative(order, promises=promises)
-
-    agree(case, conservative, conservative, overrun=overrun, **mode)
-
-
-@settings(max_examples=up_to(100))
-@given(cases(zero_runs=False, missing=False), ORDERS, MODE)
-def test_promises_that_stand_are_those_planned_anew(case: Case, order: str, mode: dict[str, Any]) -> None:
-    agree(case, lambda: ConservativeKeep(order), lambda: KeepAnew(order), **mode)
 
 
 @settings(max_examples=up_to(100))
@@ -127,7 +65,7 @@ class Forgetful(Easy):
 
     def decide(self, view: Any) -> Any:
         self.forget()
-        return self._at(view, view.places[0])
+        return super().decide(view)
 
 
 @pytest.mark.few(12)

@@ -7,23 +7,12 @@ import pytest
 from simmodel import Job, simulate
 from simmodel.platform import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.policies import Conservative
-from simmodel.policies.count_plan import CountPlan
-from simmodel.policies.node_plan import NodePlan
+from simmodel.policies.fast.node_plan import NodePlan
 from simmodel.policies.preemption import Preemptive
-from simmodel.resources import NodePool
 from simmodel.resources.pools import node_profile
 from tests.helpers.drawn_queues import drawn_queues
 from tests.helpers.examples import up_to
 from tests.oracles.conservative_nodes import NodeJob, simulate as plain_tables
-
-
-class Anew(Conservative):
-    """Plan all jobs anew at each decision, with the full profile of nodes, or by counts if jobs are for any cores."""
-
-    def _at(self, view, place):
-        if not isinstance(place, NodePool) or not place.simple:
-            return self._planned(view, place)
-        return self._kept(view, place, CountPlan(place, view.waiting.at(place), self.order, keep=False))
 
 
 def drawn_nodes(rng):
@@ -171,7 +160,7 @@ def test_a_kept_plan_starts_on_the_same_nodes_what_a_new_profile_starts(seeds, m
     monkeypatch.setattr(NodePlan, "_follow", lambda plan, now: (kept.append(now), follow(plan, now)))
     for seed in seeds:
         spec, jobs, options, order, preempts, promises = drawn(seed)
-        policies = [kind(order, promises=promises) for kind in (Conservative, Anew)]
+        policies = [Conservative(order, promises=promises, fast=fast) for fast in (True, False)]
         plans = [events(spec, jobs, Preemptive(each) if preempts else each, options) for each in policies]
         assert near(plans[0]) == near(plans[1]), seed
     assert len(kept) >= len(seeds)

@@ -18,20 +18,6 @@ PARTITIONS = {
 TINY = [5e-324, 1e-20, 1e-16, 2.3e-16]
 
 
-class Anew(Conservative):
-    """Plan all jobs anew at each decision, with the full profile."""
-
-    def _at(self, view, place):
-        return self._planned(view, place)
-
-
-class RenewsAll(ConservativeKeep):
-    """Put all promises into a new profile at each decision, and try to move each."""
-
-    def _profile_of(self, place):
-        return None
-
-
 def events(partition, jobs, policy, options):
     heard = []
 
@@ -105,6 +91,6 @@ def test_all_jobs_start(kind, seeds):
 def test_a_kept_plan_starts_what_a_new_plan_starts(kind, seeds):
     for seed in seeds:
         jobs, options = drawn(seed, nodes=kind != "counted")
-        for one, other in [(Conservative(), Anew()), (ConservativeKeep(), RenewsAll())]:
-            found = [events(PARTITIONS[kind], jobs, policy, options) for policy in (one, other)]
+        for policy in (Conservative, ConservativeKeep):
+            found = [events(PARTITIONS[kind], jobs, policy(fast=fast), options) for fast in (True, False)]
             assert found[0] == found[1], seed

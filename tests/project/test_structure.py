@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from simmodel.resources import Pool
+from tests.helpers.branches import by_function
 from tests.helpers.package_imports import MODULES, ROWS, parsed, through_walls
 from tests.helpers.paths import PACKAGE, ROOT, SITE, is_absent
 from tests.helpers.statements import by_folder, recorded
@@ -23,6 +24,8 @@ from tests.helpers.statements import by_folder, recorded
 ROOM, FEW = 0.02, 20
 """How far a size may move from where it was set: this share, or so many statements if these are more."""
 
+MOST_BRANCHES = {"policies": 20}
+"""The most branches of a function, by folder of the package."""
 LIMITS = {
     "private names of others": 39,
     "secrets of a live job": 126,
@@ -195,6 +198,12 @@ def test_no_wall_rises(found: dict[str, int], name: str) -> None:
 def test_limits_fall_with_their_walls(found: dict[str, int]) -> None:
     lower = {name: found[name] for name, limit in LIMITS.items() if limit - found[name] > max(1, 0.01 * limit)}
     assert lower == {}, "lower LIMITS to these"
+
+
+@pytest.mark.parametrize("folder", MOST_BRANCHES)
+def test_no_function_weaves_many_ideas(folder: str) -> None:
+    wide = [each for each in by_function(folder) if each[0] > MOST_BRANCHES[folder]]
+    assert wide == [], "take it apart: what must happen, and what may be left out, are two things"
 
 
 def test_sizes_move_only_with_capabilities() -> None:

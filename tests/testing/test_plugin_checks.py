@@ -10,7 +10,7 @@ from simmodel.platform.broker import BrokerSpec
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.policies.backfilling import Easy
 from simmodel.resources.pools.counts import CountPool
-from simmodel.resources.pools.promises import PlannedPromise
+from simmodel.resources.pools.promises import Promise
 from simmodel.runs import simulate
 from simmodel.scheduling import registry
 from simmodel.scheduling.protocol import DecidingObject, Estimate, Place, Policy, Start, View
@@ -199,7 +199,7 @@ def test_places_are_checked():
 
 
 def test_promises_of_pools_are_checked(monkeypatch):
-    class Early(PlannedPromise):
+    class Early(Promise):
         at = -1.0
 
     class Hasty(CountPool):

@@ -294,6 +294,11 @@ class NodeTable:
         return self.complete and self._place.enough is None
 
     @property
+    def strict(self) -> bool:
+        """Whether the placement has conditions of its own, which free nodes alone do not meet."""
+        return self._place.strict
+
+    @property
     def complete(self) -> bool:
         """Whether no node is down."""
         return bool((self.free[0] >= 0).all())
@@ -354,7 +359,7 @@ class NodeTable:
 
     # ------------------------------------------------------------------ questions (pure)
 
-    def _suitable(self, request: Request) -> NDArray[np.bool_]:
+    def suitable(self, request: Request) -> NDArray[np.bool_]:
         """Return the mask of nodes that meet the request's needs per node."""
         cores, gpus, memory = self.free
         mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
@@ -385,7 +390,7 @@ class NodeTable:
             return bool((self.free[:, need.nodes] >= need.amounts).all())
         if need.chunks:
             return self._for_chunks(need) is not None
-        mask = self._suitable(need)
+        mask = self.suitable(need)
         if self._place.enough is not None:
             return self._may_choose(need, mask.nonzero()[0])
         if need.nodes is not None:
@@ -432,7 +437,7 @@ class NodeTable:
             return None
         if request.chunks:
             return Refusal.of(str(request), f"{name} has no such nodes")
-        mask = full._suitable(request)
+        mask = full.suitable(request)
         if self._place.enough is not None:
             return Refusal.of(str(request), f"{name} has no such nodes by its placement")
         if request.nodes is not None:
@@ -454,8 +459,8 @@ class NodeTable:
         if need.nodes is not None:
             if prefer is not None and len(prefer) >= need.nodes:
                 return self._nodes_of(need, need.nodes, prefer, None)
-            return self._nodes_of(need, need.nodes, self._suitable(need).nonzero()[0], prefer)
-        candidates = self._suitable(need).nonzero()[0]
+            return self._nodes_of(need, need.nodes, self.suitable(need).nonzero()[0], prefer)
+        candidates = self.suitable(need).nonzero()[0]
         free = self.free[:, candidates]
         strict = self._place.enough is not None
         if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
@@ -493,7 +498,7 @@ class NodeTable:
     def _for_chunks(self, need: Request) -> Allocation | None:
         """Return a node for each chunk, the largest first, in the order of the placement, or ``None``."""
         parts = need.alike()
-        able = [self._suitable(part) for part in parts]
+        able = [self.suitable(part) for part in parts]
         candidates = np.logical_or.reduce(able).nonzero()[0]
         if len(candidates) < len(need.chunks):
             return None
@@ -511,7 +516,7 @@ class NodeTable:
 
     def _whole_switches(self, need: Request) -> Allocation | None:
         """Return all nodes that are up of the fewest switches that meet the need, or ``None`` if there are too few."""
-        able = self._suitable(need)
+        able = self.suitable(need)
         on = np.arange(len(self)) if self.switches is None else self.switches
         there = np.bincount(on, able if need.nodes is not None else np.where(able, self.free[0], 0.0))
         wanted = need.processors if need.nodes is None else need.nodes

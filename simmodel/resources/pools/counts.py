@@ -412,8 +412,8 @@ class PoolProfile:
             part.advance(now)
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
-        """Return ``None``: counted processors are alike, so planned work cannot move to others."""
-        return None
+        """Return a grant to start the job with now, or ``None``: planned work cannot move to other processors."""
+        return self.fits(job, duration)
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""

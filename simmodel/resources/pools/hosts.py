@@ -448,7 +448,9 @@ class HostPool(NodePool):
         self._stale = True  # the states, if there are any
         return True
 
-    def promise(self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None) -> Promise:
+    def promise(
+        self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None
+    ) -> Promise | None:
         """Return the promise of the earliest start of a job: by the counts of hosts if these decide now."""
         if self.counts_hosts(waiting):
             return HostPromise(self, head, waiting, order, self._counted())

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.resources.pools.allocation import Allocation, Need, NodeTable
+from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request
 from simmodel.resources.pools.profile import CountProfile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.resources.pools.allocation import Request
     from simmodel.resources.pools.running import Entry, RunningIndex
     from simmodel.work.job import LiveJob
 
@@ -79,7 +78,7 @@ class NodeProfile:
     70
     """
 
-    __slots__ = ("_exact", "_just_after", "_need_of", "_now", "_parts", "_steps", "_taken")
+    __slots__ = ("_exact", "_just_after", "_need_of", "_now", "_parts", "_plain", "_steps", "_taken")
 
     def __init__(
         self,
@@ -99,6 +98,7 @@ class NodeProfile:
         soon = self._after(now, now)
         windows = list(windows)
         self._exact = not windows and table.counted
+        self._plain = not (windows or self._parts or table.strict)
         step = _Step(now, table.cores)
         step.table = table.copy()
         self._steps = [step]
@@ -125,23 +125,51 @@ class NodeProfile:
         return self._from(job, self._now, duration, within)
 
     def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
-        """Return an allocation to start the job with now, moving planned work to other nodes at its planned instant.
+        """Return an allocation to start the job with now, or ``None`` if planned work would have to start later.
 
-        Return ``None``, with nothing changed, if the planned work would have to start later.
+        Planned work may move to other nodes at its planned instant. Where nodes alone matter, a job that runs past that
+        instant first gets those that the planned work can do without.
         """
+        if planned not in self._taken:
+            return self.fits(job, duration)
         at, span, allocation = self._taken[planned]
-        past = self._now + duration > at
-        if past and self._steps[self._index(at)].cores < self._need_of(job).processors:
-            return None  # too few cores beside the planned work, on any nodes
+        need, other = self._need_of(job), self._need_of(planned)
+        past = duration > self.instant(at) - self._now
+        asked = need, other
+        by_nodes = self._plain and all(isinstance(each, Request) and each.by_nodes for each in asked)
+        if not by_nodes:
+            if past and self._steps[self._index(at)].cores < need.processors:
+                return None  # too few cores beside the planned work, on any nodes
+            if (found := self.fits(job, duration)) is not None:
+                return found
         self.give_back(planned, at, span)
-        found = self._from(job, self._now, duration)
+        if by_nodes and past:
+            found = self._least(0, self._now + duration).allocate(need, self._spared(need, other, at, span))
+        else:
+            found = self._from(job, self._now, duration)
         if found is not None:
             self.take(job, self._now, duration, found)
-            other = self._from(planned, at, span)
+            moved = self._from(planned, at, span)
             self.give_back(job, self._now, duration)
-            found, allocation = (None, allocation) if other is None else (found, other)
+            found, allocation = (None, allocation) if moved is None else (found, moved)
         self.take(planned, at, span, allocation)
         return found
+
+    def _spared(self, need: Any, other: Any, at: float, span: float) -> Numbers:
+        """Return the nodes that meet a request now, and another one then no less beside it than without it."""
+        then = self._least(self._index(at), self.instant(at) + span)
+        beside = then.copy()
+        beside.free -= np.array([[need.cores_per_node], [need.gpus_per_node], [need.memory_per_node]])
+        if need.exclusive:
+            beside.free[:2] -= beside.capacity[:2]
+        met = beside.suitable(other) | ~then.suitable(other)
+        return (self._table(0).suitable(need) & met).nonzero()[0]
+
+    def _least(self, i: int, end: float) -> NodeTable:
+        """Return what is free from a step until an instant."""
+        steps = self._steps
+        falls = [j for j in range(i + 1, len(steps)) if steps[j].falls and steps[j].at < end]
+        return self._table(i).minimum([self._table(j) for j in falls])
 
     def _from(self, job: LiveJob, at: float, duration: float, within: NodeTable | None = None) -> Allocation | None:
         """Return an allocation for the job from an instant on for ``duration`` seconds, or ``None``."""

@@ -396,11 +396,13 @@ class NodePool(Pool):
             self._whole.idle = None  # from now on each change goes through the table
         return None if states.odd else states
 
-    def promise(self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None) -> Promise:
+    def promise(
+        self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None
+    ) -> Promise | None:
         """Return the promise of the earliest start of a job: by the states of nodes if these decide now."""
         states = self.states(waiting)
         if states is None:
-            return super().promise(head, waiting, order)
+            return None
         last = before if isinstance(before, NodePromise) and before.head is head else None
         if last is not None and last.stands():
             last.renew(waiting.new)

@@ -176,6 +176,11 @@ class Request:
         """Whether it is for a number of nodes, or for GPUs or memory of each."""
         return self.nodes is not None or bool(self.gpus_per_node or self.memory_per_node)
 
+    @property
+    def by_nodes(self) -> bool:
+        """Whether it is for a number of nodes, with the same of each."""
+        return self.nodes is not None and not self.chunks and not self.whole_switches
+
     def alike(self) -> list[Request]:
         """Return the requests for nodes of which it consists, each for nodes with the same, the largest first."""
         return [

@@ -13,7 +13,6 @@ from simmodel.foundation.units import show_quantity
 from simmodel.resources.pools.absences import CALENDAR, Absences, CapacityWindow, Purpose
 from simmodel.resources.pools.claims import Claim, Grant, Growth, Preempted, Waiter
 from simmodel.resources.pools.profile import CountProfile, Profile
-from simmodel.resources.pools.promises import PlannedPromise, Promise
 from simmodel.resources.pools.running import RunningIndex
 from simmodel.work.job import Job, LiveJob, Refusal
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.pools.allocation import Allocation, Request
     from simmodel.resources.pools.node_network import NodeNetwork
-    from simmodel.resources.pools.promises import JobOrder, WaitingJobs
+    from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.resources.pools.running import RunningIndex
     from simmodel.work.job import Run
 
@@ -360,8 +359,10 @@ class Pool:
         """
         return 0
 
-    def promise(self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None) -> Promise:
-        """Return the promise of the earliest start of a waiting job that does not fit now.
+    def promise(
+        self, head: LiveJob, waiting: WaitingJobs, order: JobOrder, before: Promise | None = None
+    ) -> Promise | None:
+        """Return the promise of the earliest start of a waiting job that does not fit now; ``None``: see its profile.
 
         Parameters
         ----------
@@ -372,7 +373,7 @@ class Pool:
         before
             the last promise at the pool, which may answer this question too
         """
-        return PlannedPromise(self, head, waiting, order)
+        return None
 
     def why_not(self, job: LiveJob) -> str | None:
         """Return why the pool can never run the job, or ``None``."""

@@ -5,15 +5,14 @@ Where one does, it is :meth:`RunningIndex.when_free <simmodel.resources.pools.ru
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pools.profile import Profile
     from simmodel.work.job import LiveJob
 
-__all__ = ["JobOrder", "Lanes", "PlannedPromise", "Promise", "Promising", "WaitingJobs"]
+__all__ = ["JobOrder", "Lanes", "Promise", "Promising", "WaitingJobs"]
 
 INFINITY = float("inf")
 
@@ -66,13 +65,6 @@ class WaitingJobs(Protocol):
         ...
 
 
-class Amounts(Protocol):
-    """The consumables of a pool: see :class:`~simmodel.resources.pools.pool.Consumables`."""
-
-    @property
-    def capacity(self) -> Mapping[str, float]: ...
-
-
 class Promising(Protocol):
     """A pool, as a promise asks it: see :class:`~simmodel.resources.pools.pool.Pool`."""
 
@@ -81,15 +73,8 @@ class Promising(Protocol):
     version: int
     paced: bool
 
-    @property
-    def consumables(self) -> Amounts: ...
-
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now."""
-        ...
-
-    def profile(self) -> Profile:
-        """Return the free capacity over time."""
         ...
 
 
@@ -147,63 +132,3 @@ class Promise:
 
     def _find(self) -> tuple[LiveJob, Any] | None:
         raise NotImplementedError
-
-
-class PlannedPromise(Promise):
-    """A promise in the profile of a pool of any kind: the reference rule.
-
-    The head is promised an instant, not nodes: a job that can only start on nodes planned for the head does start if
-    the head can have other nodes at the same instant.
-    """
-
-    __slots__ = ("_candidates", "_profile", "_promised", "_started")
-
-    def __init__(self, place: Promising, head: LiveJob, waiting: WaitingJobs, order: JobOrder) -> None:
-        super().__init__(place, head, waiting, order)
-        self.lasts = not place.consumables.capacity
-        self._profile: Profile | None = None
-        self._promised = False
-        self._candidates: Iterator[LiveJob] = iter(())
-        self._started: tuple[LiveJob, Any] | None = None  # not in the profile yet
-
-    def _planned(self) -> Profile:
-        """Return the profile with the promise in it."""
-        profile = self._profile
-        if profile is None:
-            head = self.head
-            profile = self._profile = self.place.profile()
-            at, allocation = profile.earliest(head, head.planned)
-            if at < INFINITY:
-                self._promised = True
-                profile.take(head, at, head.planned, allocation)
-            self._at = profile.instant(at)
-            self._candidates = iter(self._waiting.by(self._order))
-        return profile
-
-    def _earliest(self) -> float:
-        self._planned()
-        assert self._at is not None
-        return self._at
-
-    def _find(self) -> tuple[LiveJob, Any] | None:
-        place, lanes = self.place, self._waiting.lanes(self._order)
-        if self._started is not None:
-            started, allocation = self._started
-            self._started = None
-            self._planned().take(started, place.env.now, started.planned, allocation)
-            self.lasts = self.lasts and started.expected == started.planned and not place.paced
-        if place.free < lanes.narrowest:
-            return None
-        profile = self._planned()
-        for job in self._candidates:
-            if place.free < lanes.narrowest:
-                break
-            if job is self.head or not place.fits(job):
-                continue
-            allocation = profile.fits(job, job.planned)
-            if allocation is None and self._promised:
-                allocation = profile.make_room(job, job.planned, self.head)
-            if allocation is not None:
-                self._started = job, allocation
-                return job, allocation
-        return None

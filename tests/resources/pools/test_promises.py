@@ -14,7 +14,6 @@ from simmodel.resources.pools.hosts import HostPool, HostPromise
 from simmodel.resources.pools.node_states import NodePromise
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.pool import Pool
-from simmodel.resources.pools.promises import PlannedPromise
 from simmodel.scheduling.waiting import WaitingQueue
 from simmodel.work.job import Job, LiveJob, Run
 
@@ -50,8 +49,8 @@ def waiting_job(pool: Pool, number: int, processors: int, seconds: float) -> Liv
 
 @pytest.mark.parametrize(
     ("kind", "of"),
-    [(counted, PlannedPromise), (nodes, NodePromise), (hosts, HostPromise)],
-    ids=["count", "node", "host"],
+    [(nodes, NodePromise), (hosts, HostPromise)],
+    ids=["node", "host"],
 )
 def test_jobs_beside_a_promise_end_before_it_or_leave_room(kind: Any, of: Any) -> None:
     """Of 8, 5 are in use until 10 s; the head wants 6, so that 2 are to spare then, and 3 are free until then.

@@ -15,7 +15,7 @@ from simmodel.formats import read_columns, read_sacct
 from simmodel.foundation.errors import ImpossibleWork, InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.platform.cluster import OutageSpec, QueueSpec, ReservationSpec
-from simmodel.policies import Easy, backfilling
+from simmodel.policies import Easy, ordering
 from simmodel.policies.ordering import settled
 from simmodel.resources.pools.counts import CountPool
 from simmodel.scheduling.registry import policy_names
@@ -162,7 +162,7 @@ def test_the_earliest_starts_of_waiting_jobs_are_searched_anew_only_where_jobs_h
         for i, run in enumerate(rng.randint(1, 80) for _ in range(500))
     ]
     platform = ClusterSpec(partitions=[PartitionSpec(name=name, processors=8) for name in "abcdefgh"])
-    searched, settled = counted(monkeypatch, CountPool, "earliest"), counted(monkeypatch, backfilling, "settled")
+    searched, settled = counted(monkeypatch, CountPool, "earliest"), counted(monkeypatch, ordering, "settled")
     asked = counted(monkeypatch, CountPool, "why_not")  # whether a partition can run a job: once for each and one more
     simulate(platform, jobs, "easy")
     assert len(asked) < 10 * len(jobs)
@@ -532,7 +532,7 @@ def test_easy_does_not_look_for_places_to_hold_while_no_partition_has_room(monke
         looked.append(1)
         return settled(*given)
 
-    monkeypatch.setattr(backfilling, "settled", counted)
+    monkeypatch.setattr(ordering, "settled", counted)
     jobs = [Job(submit=n, run=1000, processors=2, partitions="any") for n in range(60)]
     starts = [start for start, _ in ran(spec(2, 2, 2), jobs, "easy")]
     assert starts == [n % 3 + 1000 * (n // 3) for n in range(60)]
@@ -541,7 +541,7 @@ def test_easy_does_not_look_for_places_to_hold_while_no_partition_has_room(monke
 
 def test_easy_looks_at_the_places_of_a_job_that_waits_alone_until_one_fits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two waves of three jobs, each submitted at an instant of its own: they start in b, in a, and once b is free."""
-    settled_for, fitted = counted(monkeypatch, backfilling, "settled"), counted(monkeypatch, CountPool, "fits")
+    settled_for, fitted = counted(monkeypatch, ordering, "settled"), counted(monkeypatch, CountPool, "fits")
     jobs = [Job(submit=40 * (n // 3) + n % 3, run=10, processors=2, partitions=["b", "a"]) for n in range(6)]
     found = ran(spec(2, 2, 2), jobs, "easy")
     assert found == [(at + n, where) for at in (0, 40) for n, where in ((0, "b"), (1, "a"), (10, "b"))]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from simmodel.policies.count_plan import CountPlan
+from simmodel.policies.fast.count_plan import CountPlan
 from simmodel.resources.pools.node_profile import NodeGaps, shape_of
 from simmodel.scheduling.protocol import Start
 
@@ -32,7 +32,7 @@ class NodePlan(CountPlan):
     Parameters
     ----------
     place, waiting, order, keep
-        as for :class:`~simmodel.policies.count_plan.CountPlan`
+        as for :class:`~simmodel.policies.fast.count_plan.CountPlan`
     times
         when the nodes have room beside the running work
     """

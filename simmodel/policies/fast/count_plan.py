@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 from math import nextafter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from simmodel.scheduling.protocol import Decision, Reserve, Start
+from simmodel.scheduling.protocol import Decision, Start
 from simmodel.work.job import entry_of
 
 if TYPE_CHECKING:
@@ -255,18 +255,15 @@ class CountPlan:
 
     # ------------------------------------------------------------------ decisions
 
-    def decide(self, *, promises: bool = False) -> Iterator[Decision]:
-        """Bring the plan up to date and start the jobs planned for now.
-
-        With ``promises``, all jobs are planned, and the starts of those that keep waiting are promised.
-        """
+    def decide(self) -> Iterator[Decision]:
+        """Bring the plan up to date and start the jobs planned for now."""
         now = self._place.env._now
-        if not promises and self._lasts(now):
+        if self._lasts(now):
             self._follow(now)
         else:
             self._restart(now)
         yield from self._start_due(now)
-        yield from self._go_on(now, promises)
+        yield from self._go_on(now)
 
     def _lasts(self, now: float) -> bool:
         """Whether everything went as planned since the last decision."""
@@ -332,46 +329,63 @@ class CountPlan:
         The jobs before a position can only start earlier in what came free, before ``_freed``. The profile of the
         jobs before a mark bounds what is free for those behind it.
         """
-        marks, line, starts, freed = self._marks, self._line, self._starts, self._freed
+        marks, freed = self._marks, self._freed
         assert marks is not None
         stops = [*[mark.position for mark in marks[1:]], self._next]
         for mark, stop in zip(marks, stops, strict=False):
             profile = marks.profile(mark, now)
             if mark.stop == stop and not any(profile.opens(*each, freed) for each in mark.least.items()):
                 continue
-            planned = []  # (position, width, requested time, start)
-            least: dict[int, float] = {}
-            for i in range(mark.position, stop):
-                job = line[i]
-                start = starts.get(job)
-                if start is not None and start[1] == i:
-                    width, requested = job.width, job.planned
-                    planned.append((i, width, requested, start[0]))
-                    if requested <= least.get(width, INFINITY):
-                        least[width] = requested
-            mark.least, mark.stop = least, stop
-            wide = {width for width, requested in least.items() if profile.opens(width, requested, freed)}
-            if not wide:
+            planned = self._planned_behind(mark, stop)
+            wide = {width for width, requested in mark.least.items() if profile.opens(width, requested, freed)}
+            if wide and self._moves_one(mark, planned, wide, profile, now):
+                return
+
+    def _planned_behind(self, mark: _Mark, stop: int) -> list[tuple[int, int, float, float]]:
+        """Return position, width, requested time (s) and start (s) of the jobs planned from a mark to a position."""
+        line, starts = self._line, self._starts
+        planned = []
+        least: dict[int, float] = {}
+        for i in range(mark.position, stop):
+            job = line[i]
+            start = starts.get(job)
+            if start is not None and start[1] == i:
+                width, requested = job.width, job.planned
+                planned.append((i, width, requested, start[0]))
+                if requested <= least.get(width, INFINITY):
+                    least[width] = requested
+        mark.least, mark.stop = least, stop
+        return planned
+
+    def _moves_one(
+        self,
+        mark: _Mark,
+        planned: list[tuple[int, int, float, float]],
+        wide: set[int],
+        profile: CountProfile,
+        now: float,
+    ) -> bool:
+        """Whether a job of some widths behind a mark can start earlier: then it and all later plans are dropped."""
+        freed, taken = self._freed, 0
+        closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
+        for each, (i, width, requested, at) in enumerate(planned):
+            like, before = (width, requested), min(freed, at)
+            if width not in wide or at <= now or before <= closed.get(like, now):
                 continue
-            taken = 0
-            closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
-            for each, (i, width, requested, at) in enumerate(planned):
-                like, before = (width, requested), min(freed, at)
-                if width not in wide or at <= now or before <= closed.get(like, now):
-                    continue
-                closed[like] = before  # of this mark, the profile of later jobs has no more free
+            closed[like] = before  # of this mark, the profile of later jobs has no more free
+            if not profile.opens(width, requested, before):
+                continue
+            if each:
+                if not taken:
+                    profile = profile.copy()
+                for _, other, its, start_of_other in planned[taken:each]:
+                    profile.take(other, start_of_other, its)
+                taken = each
                 if not profile.opens(width, requested, before):
                     continue
-                if each:
-                    if not taken:
-                        profile = profile.copy()
-                    for _, other, its, start_of_other in planned[taken:each]:
-                        profile.take(other, start_of_other, its)
-                    taken = each
-                    if not profile.opens(width, requested, before):
-                        continue
-                self._go_back(i, profile if taken else profile.copy(), mark, planned[:each])
-                return
+            self._go_back(i, profile if taken else profile.copy(), mark, planned[:each])
+            return True
+        return False
 
     def _go_back(
         self, position: int, profile: CountProfile, mark: _Mark, planned: list[tuple[int, int, float, float]]
@@ -441,19 +455,19 @@ class CountPlan:
             if behind:  # held by a limit since this start
                 self._cut(min(behind))
 
-    def _go_on(self, now: float, promises: bool) -> Iterator[Decision]:
-        """Plan jobs behind those that are planned. A hot path."""
-        profile, line, starts = self._profile, self._line, self._starts
+    def _go_on(self, now: float) -> Iterator[Decision]:
+        """Plan jobs behind those that are planned, as long as one of the others could start now. A hot path."""
+        line, starts = self._line, self._starts
         plan, planned = self._plan, self._planned
         events, tried = self._tried
-        fitting = [] if promises else self._fitting(tried if events == self._events else self._next)
+        fitting = self._fitting(tried if events == self._events else self._next)
         more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
         at = now
         until = -INFINITY  # a plan from then on does not change which job could start now
         position = self._next
         marks = self._marks
         while position < len(line):
-            if not promises and (until < now or at < until or at == now):
+            if until < now or at < until or at == now:
                 until = self._until(fitting)
                 if until < now:
                     if not more:
@@ -474,22 +488,20 @@ class CountPlan:
             starts[job] = at, position - 1
             if at + job.planned <= at:
                 self._broken = True  # the step just after it stands for its instant
-            if at == now:
-                self._next = position
-                self._offered = job
-                yield self._start(job)
-                self._offered = None
-                self._has_started(job)
-                if job.planned == INFINITY:
-                    break  # all are planned anew
-                if self._arrived:
-                    fitting += self._join()
-            elif promises:
-                yield Reserve(job, self._place, profile.instant(at))
-            else:
+            if at > now:
                 planned.append((at, position - 1, job.seq, job))
                 if marks is not None and at < at + job.planned:
                     position = self._plan_alike(job, at, position)
+                continue
+            self._next = position
+            self._offered = job
+            yield self._start(job)
+            self._offered = None
+            self._has_started(job)
+            if job.planned == INFINITY:
+                break  # all are planned anew
+            if self._arrived:
+                fitting += self._join()
         self._next = position
         self._tried = self._events, len(line)
 
