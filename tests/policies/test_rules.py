@@ -122,18 +122,15 @@ def drawn(seed: int, place: str) -> tuple[ClusterSpec, list[Job], dict[str, Any]
 
 
 def schedule(spec: ClusterSpec, jobs: list[Job], policy: Any, options: dict[str, Any]) -> list[Any]:
-    """Return what is started and promised, where and when, in order; on which nodes, if there is one partition."""
+    """Return what is started and promised, in which partition and when, in order."""
     heard: list[Any] = []
 
     class Watch:
         def job_started(self, run: Any) -> None:
-            heard.append(("starts", run.job.id, run.place.name, run.started, *nodes(run)))
+            heard.append(("starts", run.job.id, run.place.name, run.started))
 
         def job_promised(self, job: Any, place: Any, at: float) -> None:
             heard.append(("is promised", job.id, place.name, at))
-
-    def nodes(run: Any) -> list[Any]:
-        return [run.grant.nodes] if len(spec.partitions) == 1 else []
 
     simulate(spec, jobs, policy, observers=[Watch()], **options)
     return heard
