@@ -33,7 +33,7 @@ INFINITY = float("inf")
 def conservative(view: View, place: Pool, order: OrderLike, spares: Spares) -> Iterator[Decision]:
     """Start heads while they fit; then plan each job, in order, into the earliest hole, and start those planned now."""
     yield from start_heads(order, view, place)
-    plan = Outlook(place, spares)
+    plan = Outlook(place, spares, counted=True)
     for job in view.waiting.at(place).by(order):
         at, allocation = plan.earliest(job)
         if at == INFINITY:

@@ -7,10 +7,11 @@ has been free ever since it came first is left to others.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.resources.pools.allocation import Allocation, NodeTable
-from simmodel.resources.pools.counts import COUNTED
+from simmodel.resources.pools.counts import COUNTED, PoolProfile
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.protocol import Policy
 
@@ -161,6 +162,8 @@ class Outlook:
         the pool
     spares
         what is left beside such jobs
+    counted
+        whether to plan by numbers alone where the free processors are the whole state, on any nodes
 
     Attributes
     ----------
@@ -170,10 +173,12 @@ class Outlook:
 
     __slots__ = ("_beside", "_place", "_spare", "_spares", "profile")
 
-    def __init__(self, place: Pool, spares: Spares) -> None:
+    def __init__(self, place: Pool, spares: Spares, *, counted: bool = False) -> None:
         self._place = place
         self._spares = spares
         self.profile = place.profile()
+        if counted and place.simple:
+            self.profile = PoolProfile(place.env.now, {"": place.counts()}, attrgetter("width"))
         self._spare: Spare | None = None
         self._beside: LiveJob | None = None  # the last job that could start now on what is not kept
         if not place.running.endless:

@@ -217,7 +217,7 @@ class FastEasy:
             yield from self._by_rule(view, place, head)
             return
         self._promised[place] = promise
-        if self._promises:
+        if self._promises and promise.at < INFINITY:
             yield Reserve(head, place, promise.at)
         while (found := promise.next()) is not None:
             job, allocation = found

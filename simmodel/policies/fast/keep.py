@@ -158,7 +158,7 @@ class FastKeep:
                 tried = set(due)
                 queue = (job for job in queue if job not in promised or job in tried)
             kept.settled = True
-            yield from self._in_kept(place, queue, promised, kept, profile)
+            yield from self._in_kept(view, place, iter(queue), promised, kept, profile)
         kept.settled = kept.settled and not promised.moved
         kept.whole = all(job.state == "waiting" for job in promised.left)  # else one was held by a limit, and not tried
 
@@ -196,7 +196,13 @@ class FastKeep:
             yield decision
 
     def _in_kept(
-        self, place: Pool, queue: Iterable[LiveJob], promised: Promises, kept: KeptProfile, profile: PoolProfile
+        self,
+        view: View,
+        place: Pool,
+        queue: Iterator[LiveJob],
+        promised: Promises,
+        kept: KeptProfile,
+        profile: PoolProfile,
     ) -> Iterator[Decision]:
         """Decide as by the rule in a profile that has the promises."""
         free, now = profile.processors, place.env._now
@@ -222,5 +228,8 @@ class FastKeep:
                 promised.end(job, at)
                 kept.offer(job)
                 yield Start(job, place, None, COUNTED)
+                if job.planned == INFINITY:  # it may be in the way of the others
+                    kept.keep(None)
+                    yield from self._rule(view, place, queue, Outlook(place, self._spares), promised)
             elif promised.promise(job, free.instant(at), COUNTED):
                 yield Reserve(job, place, free.instant(at))

@@ -33,7 +33,7 @@ POLICIES: dict[str, Callable[[Random, bool], Any]] = {
         age=rng.randint(0, 9), size=rng.randint(0, 9), fair_share=rng.randint(0, 9), half_life=20.0, fast=fast
     ),
 }
-PLACES = ["counts", "nodes", "partitions"]
+PLACES = ["counts", "nodes", "hosts", "partitions"]
 KINDS = [(4, 0, 16), (4, 2, 16), (8, 4, 32), (2, 0, 8), (8, 0, 8)]
 
 
@@ -42,9 +42,12 @@ def order(rng: Random) -> str:
 
 
 def machine(rng: Random, place: str) -> list[PartitionSpec]:
-    """Draw counted processors, nodes of up to three kinds, or two or three partitions of either."""
+    """Draw counted processors, nodes of up to three kinds, hosts, or two or three partitions of the first two."""
     if place == "counts":
         return [PartitionSpec(name="p", processors=rng.choice([1, 2, 3, 4, 8, 16]))]
+    if place == "hosts":
+        hosts = [NodeSpec(name=f"h{i}-", count=rng.randint(1, 3), cores=rng.choice([2, 4, 8])) for i in range(2)]
+        return [PartitionSpec(name="p", one_host=True, nodes=hosts)]
     if place == "nodes":
         nodes = [
             NodeSpec(name=f"kind{i}-", count=rng.randint(1, 4), cores=cores, gpus=gpus, memory=memory)
@@ -99,7 +102,7 @@ def drawn(seed: int, place: str) -> tuple[ClusterSpec, list[Job], dict[str, Any]
     rng = Random(seed)
     parts = machine(rng, place)
     limits = rng.random() < 0.2
-    jobs = log(rng, parts, 0.5 if place == "partitions" else 1.0, limits)
+    jobs = log(rng, parts, {"partitions": 0.5, "nodes": 1.0}.get(place, 0.0), limits)
     outages = []
     if rng.random() < 0.2:
         first = parts[0]
@@ -119,12 +122,12 @@ def drawn(seed: int, place: str) -> tuple[ClusterSpec, list[Job], dict[str, Any]
 
 
 def schedule(spec: ClusterSpec, jobs: list[Job], policy: Any, options: dict[str, Any]) -> list[Any]:
-    """Return what is started, where, and what is promised, in order."""
+    """Return what is started and promised, in which partition and when, in order."""
     heard: list[Any] = []
 
     class Watch:
         def job_started(self, run: Any) -> None:
-            heard.append(("starts", run.job.id, run.place.name, run.started, run.grant.nodes))
+            heard.append(("starts", run.job.id, run.place.name, run.started))
 
         def job_promised(self, job: Any, place: Any, at: float) -> None:
             heard.append(("is promised", job.id, place.name, at))
