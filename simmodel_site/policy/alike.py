@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from math import inf
-from operator import and_
+from operator import and_, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel_site.policy.backfill import Kind, Tallies, kind_of
@@ -271,7 +271,9 @@ class AlikeCycle:
         """Return the kinds of jobs of which one may start: enough idle nodes are free until its limit ends."""
         board, table, now = self._board, self._table, self._now
         count = board.idle
-        kinds = sorted([kind for kind, number in self._left.items() if kind[0] <= count and number > 0], key=_by_limit)
+        kinds = sorted(
+            [kind for kind, number in self._left.items() if kind[0] <= count and number > 0], key=itemgetter(1)
+        )
         found: set[Kind] = set()
         if not kinds:
             return found
@@ -401,7 +403,3 @@ class AlikeCycle:
         if nodes & self._board.free_alike:
             self._hopes = None
         return True
-
-
-def _by_limit(kind: Kind) -> int:
-    return kind[1]

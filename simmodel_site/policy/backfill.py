@@ -254,14 +254,12 @@ class BackfillCycle:
     def marked(self) -> bool:
         """Whether idle nodes are reserved."""
         planned, looked = self.planned, self._looked
-        while looked < len(planned) and not (planned[looked].reserved and self._marks(planned[looked])):
+        while looked < len(planned) and not (
+            planned[looked].reserved and planned[looked].nodes & ~planned[looked].job.board.busy
+        ):
             looked += 1
         self._looked = looked
         return looked < len(planned)
-
-    @staticmethod
-    def _marks(plan: Planned) -> bool:
-        return bool(plan.nodes & ~plan.job.board.busy)
 
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
@@ -419,10 +417,9 @@ class BackfillCycle:
 
     def _opens(self, job: Pending) -> int:
         """Return the first instant (s) for which a job is tested: not before the components in front of it."""
-        first = self._now if job.board.kept is None else max(self._now, int(job.board.kept.opens(job)))
-        if job.hetero is not None:
-            first = max([first, *(plan.start for plan in self._components.get(job.hetero, ()))])
-        return first
+        front = () if job.hetero is None else self._components.get(job.hetero, ())
+        opens = 0 if job.board.kept is None else int(job.board.kept.opens(job))
+        return max(self._now, opens, *(plan.start for plan in front))
 
     def _keeps(self, job: Pending) -> bool:
         """Whether nodes are reserved for a job."""

@@ -256,14 +256,12 @@ class SlurmTiming(Fields):
 
     def clocks(self, settings: SlurmConf) -> tuple[LoopClock, LoopClock]:
         """Return the clocks of the main loop and of the backfill loop."""
-        first = settings.bf_interval if self.backfill_first is None else self.backfill_first
-        delay, interval = settings.batch_sched_delay, settings.sched_interval
-        main: LoopClock = MainClock(delay, interval, self.main_first, self.turn, self.turns)
-        backfill: LoopClock = BackfillClock(settings.bf_interval, first)
+        main: LoopClock = MainClock(
+            settings.batch_sched_delay, settings.sched_interval, self.main_first, self.turn, self.turns
+        )
         if self.main or self.full:
             main = GivenClock(self.main, self.full, interval=settings.sched_interval)
-        if self.backfill:
-            backfill = GivenClock(self.backfill, interval=settings.bf_interval)
-        elif not settings.backfill:
-            backfill = GivenClock((), interval=inf)
-        return main, backfill
+        if self.backfill or not settings.backfill:
+            return main, GivenClock(self.backfill, interval=settings.bf_interval if self.backfill else inf)
+        first = settings.bf_interval if self.backfill_first is None else self.backfill_first
+        return main, BackfillClock(settings.bf_interval, first)

@@ -86,10 +86,6 @@ class LastRuns:
         """Note that something has changed: the next run of each loop is not left out."""
         self._settled.clear()
 
-    def had_none(self, *, waiting: bool) -> None:
-        """Note a run without jobs to look at; ``waiting``: some wait for the nodes of ended jobs."""
-        self.noted, self.cycle = False, (0.0, waiting, False)
-
     def begin_main(self) -> None:
         """Note that a run of the main loop begins."""
         self.noted = self._cut = False
@@ -124,13 +120,13 @@ class LastRuns:
         begins = not queue.plain and any(0 < job.begin <= now for job in queue.jobs)
         if self._versions != before or self._stops.some or begins:
             self.changed()
-        if not self._settled_at(now, turn):
+        if not self.settled(now, turn):
             return False
         if turn is not None and turn.full:
             self.noted = self._full_noted
         return True
 
-    def _settled_at(self, now: float, turn: Turn | None) -> bool:
+    def settled(self, now: float, turn: Turn | None) -> bool:
         """Whether nothing has changed, or will by time alone, since a run of this loop that started nothing.
 
         What runs holds its nodes until it ends, and plans depend on the ends of limits. Once a limit has passed they
@@ -160,9 +156,8 @@ class LastRuns:
     @property
     def _timeless(self) -> bool:
         """Whether time alone lets no job start: no options of jobs, accounts, reservations, windows or preemption."""
-        if not self._plain or self._settings.multifactor:
-            return False
-        return not any(board.closures for board in self._places.boards.values())
+        closed = any(board.closures for board in self._places.boards.values())
+        return self._plain and not self._settings.multifactor and not closed
 
     @property
     def _plain(self) -> bool:
@@ -207,7 +202,7 @@ class LastRuns:
         if [place.version for place in view.places] != self._versions or any(place.windows for place in view.places):
             return False
         now = view.now
-        return all(self._settled_at(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
+        return all(self.settled(now, turn) for turn in (None, Turn(now), Turn(now, full=True)))
 
     @property
     def ends_of_quiet(self) -> float:

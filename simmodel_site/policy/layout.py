@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 
 from simmodel import InputError
 from simmodel.extending import Fields, node_names, shown, unknown
+from simmodel_site.policy.settings import parts_of, whole
 
 if TYPE_CHECKING:
     from simmodel_site.policy.wishes import Wishes
@@ -80,6 +81,10 @@ _COUNTS = ("weight", "threads", "socket")
 """The fields of nodes that are whole numbers, usually 1."""
 
 
+def _names(text: str) -> list[str]:
+    return text.split("+")
+
+
 def nodes_of(text: str) -> tuple[SlurmNodes, ...]:
     """Return the nodes of a text: ``LIST[:weight=N][:threads=N][:socket=N][:features=A+B][:gpus=A+B]``, and semicolons.
 
@@ -91,14 +96,7 @@ def nodes_of(text: str) -> tuple[SlurmNodes, ...]:
     >>> nodes_of("n[1-2]:weight=10; n3:features=big+ib")[1].features
     ('big', 'ib')
     """
-    found = []
-    for name, values in _parts(text, (*_COUNTS, "features", "gpus")):
-        for key, value in values.items():
-            if key in _COUNTS and not value.isdecimal():
-                raise InputError(f"must be a whole number, got {shown(value)}", place=key)
-            values[key] = int(value) if key in _COUNTS else value.split("+")
-        found.append(SlurmNodes(names=name, **values))
-    return tuple(found)
+    return tuple(SlurmNodes(names=name, **values) for name, values in parts_of(text, _NODES))
 
 
 def switches_of(text: str) -> tuple[SlurmSwitch, ...]:
@@ -112,18 +110,10 @@ def switches_of(text: str) -> tuple[SlurmSwitch, ...]:
     >>> [each.name for each in switches_of("s1:nodes=n[1-4]; s2:nodes=n[5-8]; top:switches=s[1-2]")]
     ['s1', 's2', 'top']
     """
-    return tuple(SlurmSwitch(name=name, **values) for name, values in _parts(text, ("nodes", "switches")))
+    return tuple(SlurmSwitch(name=name, **values) for name, values in parts_of(text, {"nodes": str, "switches": str}))
 
 
-def _parts(text: str, keys: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    for part in text.split(";"):
-        name, *settings = (each.strip() for each in part.split(":"))
-        pairs = [each.partition("=") for each in settings]
-        for key, _, _ in pairs:
-            if key not in keys:
-                raise unknown("key", key, keys)
-        if name:
-            yield name, {key: value for key, _, value in pairs}
+_NODES: dict[str, Any] = dict.fromkeys(_COUNTS, whole) | {"features": _names, "gpus": _names}
 
 
 class Where(NamedTuple):

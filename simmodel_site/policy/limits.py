@@ -325,7 +325,7 @@ class Quotas:
             ):
                 if most is not None and self._submitted[key] >= most:
                     return reason
-            over = _joined(over, limits)
+            over = _left(limits, over, joined=True)
         path = list(self.accounts.path(job.association))
         for each in path:
             most = each.limits.grp_submit_jobs if over.grp_submit_jobs is None else None
@@ -354,7 +354,7 @@ class Quotas:
         for qos in job.qualities:
             limits = _left(qos.limits, over)
             yield from self._by_qos(qos.name, limits, job)
-            over = _joined(over, limits)
+            over = _left(limits, over, joined=True)
         yield from self._by_association(job, over)
 
     def _by_qos(self, name: str, limits: Limits, job: Counted) -> Iterator[str]:
@@ -394,7 +394,7 @@ class Quotas:
         for qos in job.qualities:
             limits = _left(qos.limits, over)
             yield from self._past("QOSGrp", limits, ("qos", qos.name), None)
-            over = _joined(over, limits)
+            over = _left(limits, over, joined=True)
         for each in self.accounts.path(job.association):
             if each.account != "root":
                 yield from self._past("AssocGrp", _left(each.limits, over), _key(each), None)
@@ -438,28 +438,18 @@ def _key(association: Association) -> tuple[str, ...]:
     return "association", association.account, association.user or "", association.partition or ""
 
 
-def _left(limits: Limits, over: Limits) -> Limits:
-    """Return limits without those that others replace."""
+def _left(limits: Limits, over: Limits, *, joined: bool = False) -> Limits:
+    """Return what limits of a higher precedence leave of others; ``joined``: together with them."""
     if over == _NONE:
         return limits
     found: dict[str, Any] = {}
     for field in attrs.fields(Limits):
         mine, other = getattr(limits, field.name), getattr(over, field.name)
         if isinstance(mine, dict):
-            found[field.name] = {name: most for name, most in mine.items() if name not in other}
+            left = {name: most for name, most in mine.items() if name not in other}
+            found[field.name] = {**left, **other} if joined else left
         else:
-            found[field.name] = mine if other is None else None
-    return Limits(**found)
-
-
-def _joined(over: Limits, limits: Limits) -> Limits:
-    """Return limits together with others of other names."""
-    if over == _NONE:
-        return limits
-    found: dict[str, Any] = {}
-    for field in attrs.fields(Limits):
-        mine, other = getattr(limits, field.name), getattr(over, field.name)
-        found[field.name] = {**mine, **other} if isinstance(mine, dict) else mine if other is None else other
+            found[field.name] = mine if other is None else other if joined else None
     return Limits(**found)
 
 

@@ -134,9 +134,8 @@ class _Closed:
     def has(self, job: Pending) -> bool:
         """Whether a job is in one of these."""
         own = job.reservation
-        if own is None:
-            return (job.site.spec.name, job.board) in self.partitions
-        return (own.name, job.board) in self._reservations
+        name, closed = (job.site.spec.name, self.partitions) if own is None else (own.name, self._reservations)
+        return (name, job.board) in closed
 
     def found_busy(self, job: Pending) -> None:
         """Note a job that finds its nodes busy; one that names all its nodes takes only these from later ones."""

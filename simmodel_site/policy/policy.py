@@ -161,7 +161,7 @@ class Slurm(Policy):
         now, queue = view.now, self._queue
         queue.tidy(view)
         if not queue.jobs or self._completing.wait(now):
-            self._last.had_none(waiting=bool(queue.jobs))
+            self._last.noted, self._last.cycle = False, (0.0, bool(queue.jobs), False)
             return False
         if self.settings.multifactor:
             self._calculate(now)
@@ -252,7 +252,6 @@ class Slurm(Policy):
             asks=not isinstance(self._main, GivenClock),
         )
         self._queue = Queue(self._places, self._records, self._priorities, self._stops, accounts, self._quotas)
-        usual = accounts is None and self._preemption is None and not self.reservations
         self._last = LastRuns(
             self.settings,
             self._queue,
@@ -261,7 +260,7 @@ class Slurm(Policy):
             self._completing,
             self._stops,
             self._preemption,
-            usual=usual,
+            usual=accounts is None and self._preemption is None and not self.reservations,
             test=self.timing.test,
         )
         self._events: Events | None = None
@@ -379,8 +378,7 @@ class Slurm(Policy):
             self._last.pass_to(now, events, self._main, self._backfill)
             while events and events[0][1] is not None:  # ends while nothing waits bring no decision
                 self._note_event(*events.pop(0), now)
-        values = [each for clock in self._all() for each in clock.values]
-        clocks = [None if abs(each) == inf else each for each in values]
+        clocks = [None if abs(each) == inf else each for clock in self._all() for each in clock.values]
         found: dict[str, Any] = {"clocks": clocks, "idle": self._idle}
         for each in (self._last, self._records, self._completing, self._priorities, self._running):
             found |= each.state()
@@ -427,8 +425,8 @@ class Slurm(Policy):
         if self._last.quiet:
             found = min(found, self._last.ends_of_quiet)
         elif waiting:
-            found = min(found, self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run)
-            found = min(found, self._calendar.next(now))
+            runs = self._main.next(True).at, self._backfill.next(True).at, self._completing.next_run
+            found = min(found, self._calendar.next(now), *runs)
         if self._scans is not None:
             ends = [end for _, end in self._running.limits(self.settings.over_time_limit)]
             first = min(*ends, self._stops.next_end, inf)
@@ -442,7 +440,6 @@ class Slurm(Policy):
         clocks = (self._main, self._backfill)
         events = self._events.events if self._events is not None else []
         self._last.pass_to(now, events, *clocks)
-        idle = self._idle
         for at, run in events:
             self._note_event(at, run, now)
         self._stops.forget_made()
@@ -454,7 +451,7 @@ class Slurm(Policy):
                 self._queue.left(job)
             self._events.submitted.clear()
             self._events.cancelled.clear()
-        if idle:
+        if self._idle:
             for clock in clocks:
                 clock.pass_to(now)
         if self._queue.take_in(view, now):

@@ -6,14 +6,15 @@ Source: scontrol(1) of Slurm 22.05, and ``job_test_resv`` of its slurmctld, by i
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from typing import Any
 
 import attrs
 
 from simmodel import InputError
-from simmodel.extending import Fields, node_names, shown, unknown
+from simmodel.extending import Fields, node_names, shown
+from simmodel_site.policy.settings import parts_of
 
 __all__ = ["Calendar", "SlurmReservation", "reservations_of"]
 
@@ -101,20 +102,8 @@ def reservations_of(text: str) -> tuple[SlurmReservation, ...]:
     >>> reservations_of("course:nodes=n[1-2]:start=60:end=120:users=ada+bob:cores=2")[0].users
     ('ada', 'bob')
     """
-    found = []
-    for part in filter(None, (each.strip() for each in text.split(";"))):
-        name, *settings = (each.strip() for each in part.split(":"))
-        values: dict[str, Any] = {}
-        for each in settings:
-            key, _, value = each.partition("=")
-            if key not in _READ:
-                raise unknown("key", key, _READ)
-            try:
-                values[key] = _READ[key](value)
-            except ValueError:
-                raise InputError(f"must be a number, got {shown(value)}", place=f"reservation {name}, {key}") from None
-        found.append(SlurmReservation(name=name, **{"nodes": "", **values}))
-    return tuple(found)
+    parts = parts_of(text, _READ, "reservation")
+    return tuple(SlurmReservation(name=name, **{"nodes": "", **values}) for name, values in parts)
 
 
 _READ: Mapping[str, Any] = {
@@ -127,14 +116,6 @@ _READ: Mapping[str, Any] = {
     "flex": lambda text: True,
     "stays": lambda text: True,
 }
-
-
-def _turns_of(reservations: Iterable[SlurmReservation]) -> Iterator[float]:
-    """Yield the instants (s) at which reservations begin and end."""
-    for each in reservations:
-        yield each.start
-        if each.end < inf:
-            yield each.end
 
 
 class Calendar:
@@ -151,7 +132,7 @@ class Calendar:
     """
 
     def __init__(self, reservations: Sequence[SlurmReservation]) -> None:
-        self._turns = sorted({*_turns_of(reservations)})
+        self._turns = sorted({at for each in reservations for at in (each.start, each.end) if at < inf})
         self._passed = 0
 
     def next(self, now: float) -> float:

@@ -16,7 +16,16 @@ from simmodel import InputError
 from simmodel.extending import Fields, shown, unknown
 from simmodel_site.policy.keys import SHOW_CONFIG, is_unset
 
-__all__ = ["SlurmConf", "SlurmPartition", "number_text", "partitions_of", "preempt_mode_of", "weights_of"]
+__all__ = [
+    "SlurmConf",
+    "SlurmPartition",
+    "number_text",
+    "partitions_of",
+    "parts_of",
+    "preempt_mode_of",
+    "weights_of",
+    "whole",
+]
 
 YEAR = 365 * 86400
 _DATABASE = "accounting_storage/slurmdbd"
@@ -230,7 +239,7 @@ class SlurmConf(Fields):
         usual = getattr(cls(), name)
         if isinstance(usual, str):
             return text.removeprefix("(").removesuffix(")")
-        return _value(name, text, _yes if isinstance(usual, bool) else _whole if isinstance(usual, int) else float)
+        return _value(name, text, _yes if isinstance(usual, bool) else whole if isinstance(usual, int) else float)
 
     @property
     def slots(self) -> int:
@@ -265,7 +274,39 @@ def _value(name: str, text: str, read: Any) -> Any:
         raise InputError(f"must be {_ACCEPTED.get(read, 'a number')}, got {shown(text)}", place=name) from None
 
 
-def _whole(text: str) -> int:
+def parts_of(text: str, keys: Mapping[str, Any], what: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the name and the values of each part of a text, ``NAME[:KEY=VALUE]...``, separated by semicolons.
+
+    Parameters
+    ----------
+    keys
+        what reads the value of each known key; of a key without value: ``yes``
+    what
+        what a part is, as errors call it; empty: they tell the key alone
+
+    Raises
+    ------
+    InputError
+        a key is unknown, or its value is not accepted
+
+    >>> list(parts_of("a:weight=2; b", {"weight": int}))
+    [('a', {'weight': 2}), ('b', {})]
+    """
+    for part in text.split(";"):
+        name, *settings = (each.strip() for each in part.split(":"))
+        values: dict[str, Any] = {}
+        for each in settings:
+            key, equals, value = each.partition("=")
+            if key not in keys:
+                raise unknown("key", key, keys)
+            place = f"{what} {name}, {key}" if what else key
+            values[key] = _value(place, value if equals else "yes", keys[key])
+        if name:
+            yield name, values
+
+
+def whole(text: str) -> int:
+    """Return a whole number from 0 on, or raise :class:`ValueError`."""
     found = int(text)
     if found < 0:
         raise ValueError(text)
@@ -352,7 +393,7 @@ def _weights(text: str) -> str:
 
 _TIME = "days-hours:minutes:seconds"
 _ACCEPTED: dict[Any, str] = {
-    _whole: "a whole number >= 0",
+    whole: "a whole number >= 0",
     _seconds: f"seconds or {_TIME}",
     _minutes: f"minutes, {_TIME} or UNLIMITED",
     _mebibytes: "a number of MiB or UNLIMITED",
@@ -368,17 +409,17 @@ def _yes(text: str) -> bool:
 
 
 _SCHEDULER: dict[str, Any] = {
-    **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), _whole),
-    **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), _whole),
-    **dict.fromkeys(("bf_max_job_assoc", "sched_max_job_start"), _whole),
-    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), _whole),
+    **dict.fromkeys(("default_queue_depth", "partition_job_depth", "bf_resolution", "bf_max_job_test"), whole),
+    **dict.fromkeys(("bf_max_job_part", "bf_max_job_user", "bf_max_job_user_part", "bf_max_job_start"), whole),
+    **dict.fromkeys(("bf_max_job_assoc", "sched_max_job_start"), whole),
+    **dict.fromkeys(("bf_node_space_size", "bf_min_prio_reserve", "bf_max_job_array_resv"), whole),
     **dict.fromkeys(("batch_sched_delay", "sched_interval", "bf_interval", "bf_window"), _seconds),
     **dict.fromkeys(("bf_max_time", "bf_min_age_reserve", "bf_window_linear", "max_switch_wait"), _seconds),
     "assoc_limit_stop": lambda text: True,
     "defer": lambda text: True,
     "preempt_youngest_first": lambda text: True,
     "preempt_strict_order": lambda text: True,
-    "preempt_reorder_count": _whole,
+    "preempt_reorder_count": whole,
 }
 """The SchedulerParameters that are modelled."""
 
@@ -515,25 +556,14 @@ def partitions_of(text: str) -> tuple[SlurmPartition, ...]:
     >>> partitions_of("low:default; high:nodes=n[1-5]:tier=10")[1].tier
     10
     """
-    found = []
-    for part in text.split(";"):
-        name, *settings = (each.strip() for each in part.split(":"))
-        values: dict[str, Any] = {}
-        for each in settings:
-            key, equals, value = each.partition("=")
-            if key not in _PARTITION:
-                raise unknown("key", key, _PARTITION)
-            values[key] = _value(key, value if equals else "yes", _PARTITION[key])
-        if name:
-            found.append(SlurmPartition(name=name, **values))
-    return tuple(found)
+    return tuple(SlurmPartition(name=name, **values) for name, values in parts_of(text, _PARTITION))
 
 
 _PARTITION = {
     "nodes": str,
     "default": _yes,
-    "tier": _whole,
-    "job_factor": _whole,
+    "tier": whole,
+    "job_factor": whole,
     "max_time": float,
     "default_time": float,
     "billing": _weights,
@@ -541,6 +571,6 @@ _PARTITION = {
     "grace_time": float,
     "qos": str,
     **dict.fromkeys(("exclusive", "least_loaded"), _yes),
-    **dict.fromkeys(("min_nodes", "max_nodes"), _whole),
+    **dict.fromkeys(("min_nodes", "max_nodes"), whole),
     **dict.fromkeys(("def_mem_per_cpu", "def_mem_per_node", "max_mem_per_cpu", "max_mem_per_node"), float),
 }

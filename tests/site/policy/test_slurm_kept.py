@@ -15,7 +15,7 @@ from simmodel import InputError, Job, simulate, start
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.scheduling.registry import policy
 from simmodel_site.policy.accounts import Accounts, Association
-from simmodel_site.policy.clocks import Turn
+from simmodel_site.policy.last_runs import LastRuns
 from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.reservations import SlurmReservation, reservations_of
 from simmodel_site.policy.settings import SlurmConf
@@ -266,14 +266,6 @@ def test_a_reservation_without_end_is_one() -> None:
     assert SlurmReservation(name="a", nodes="n1").text == "a:nodes=n1:start=0"
 
 
-class Eager(Slurm):
-    """It leaves no cycle out."""
-
-    def settled(self, now: float, turn: Turn | None) -> bool:
-        """Return no."""
-        return False
-
-
 @given(st.integers(0, 10**6))
 def test_nobody_has_what_is_kept_for_others(seed: int) -> None:
     """Of drawn jobs and reservations: starts keep to them, and cycles that are left out would start nothing."""
@@ -297,7 +289,9 @@ def test_nobody_has_what_is_kept_for_others(seed: int) -> None:
         )
     jobs.sort(key=lambda job: job.submit)
     runs = simulate(cluster(4, 3), jobs, Slurm(timing=TIMING, reservations=[whole, part])).runs
-    again = simulate(cluster(4, 3), jobs, Eager(timing=TIMING, reservations=[whole, part])).runs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LastRuns, "settled", lambda *_: False)
+        again = simulate(cluster(4, 3), jobs, Slurm(timing=TIMING, reservations=[whole, part])).runs
     assert runs["start"].tolist() == again["start"].tolist()
     by_id = {job.id: job for job in jobs}
     used: dict[tuple[int, float, int], float] = {}

@@ -283,5 +283,5 @@ def test_partitions_and_nodes_are_read_from_their_texts() -> None:
     assert partitions_of(part.text) == (part,)
     text = "n[1-2]:weight=0:threads=2:socket=8:features=big"
     assert [(each.weight, each.threads, each.socket, each.text) for each in nodes_of(text)] == [(0, 2, 8, text)]
-    with pytest.raises(InputError, match="threads: must be a whole number, got 'x'"):
+    with pytest.raises(InputError, match="threads: must be a whole number >= 0, got 'x'"):
         nodes_of("n1:threads=x")
