@@ -169,7 +169,6 @@ class _WakeUp:
             heappush(env._at_end, (self._rank, next(env._eid), self))
 
     def fire(self) -> None:
-        """Run the callback."""
         self.armed = False
         self.call()
 

@@ -51,6 +51,5 @@ class _Follower:
 
 
 def follow() -> None:
-    """Follow old names from now on."""
     if _Follower not in sys.meta_path:
         sys.meta_path.insert(0, _Follower)

@@ -101,7 +101,6 @@ def _list_workloads() -> Rows:
 
 
 def _list_experiments() -> Rows:
-    """Return the bundled experiments, each with the first sentence of its description."""
     return [(name, _first_sentence(document.get("description", ""))) for name, document in _bundled("experiments")]
 
 

@@ -245,7 +245,6 @@ UNTIL = argument("--until TIME", "stop at this time", seconds)
 
 
 def seed_of(text: str) -> Declared:
-    """Declare the seed."""
     return argument("--seed SEED", f"{text} (default: 0)", seed, default=0)
 
 

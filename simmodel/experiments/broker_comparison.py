@@ -249,7 +249,6 @@ class BrokerComparison(Shown):
         return moved_journeys(before, after, self._first(label, "clusters")["cluster"].tolist()[:-1])
 
     def _first(self, label: str, what: str) -> Table:
-        """Return a table of the first run of a broker."""
         known = self.samples[label][0]
         return known[what] if what in known else journeys(self.results[label])
 

@@ -171,7 +171,6 @@ class Weighted:
     weights: Mapping[str, float]
 
     def __call__(self, _: object, values: Mapping[str, Any]) -> float:
-        """Return the sum for the values of a run."""
         return float(sum(weight * values[name] for name, weight in self.weights.items()))
 
 

@@ -136,7 +136,6 @@ def _platforms(given: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, Giv
 
 
 def _labelled(kind: str, given: Any) -> dict[str, Any]:
-    """Return values by label, of one value, several, or a mapping."""
     several = isinstance(given, Mapping) or (isinstance(given, (list, tuple)) and not _is_work(given))
     found = labelled(given if several else [given], kind, f"{kind}s", label=_label)
     return {label: repeatable(each) for label, each in found.items()}
@@ -203,7 +202,6 @@ class Exploration(Shown):
 
     @property
     def metrics(self) -> list[str]:
-        """The names of the metrics."""
         return [name for name in self.samples.names if name not in (*AXES, "seed")]
 
     def labels(self, axis: str) -> list[str]:
@@ -220,7 +218,6 @@ class Exploration(Shown):
         return iter(self.cells)
 
     def __getitem__(self, key: str | tuple[str, ...]) -> Replications:
-        """Return the replications of the one combination that has a name, or these names."""
         return Replications(self._rows(self._cell(key)), self.level, self.stop)
 
     def _cell(self, key: str | tuple[str, ...]) -> tuple[str, str, str]:

@@ -104,7 +104,6 @@ class Varied:
     outputs: Outputs
 
     def run(self, values: Mapping[str, Any]) -> Any:
-        """Run the model with these values of the parameters, and return its result."""
         changes = self.space.changes(values)
         return self.model.evolve(changes).run() if isinstance(self.model, Scenario) else self.model(**changes)
 

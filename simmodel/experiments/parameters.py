@@ -256,7 +256,6 @@ class Space(Shown):
         return space
 
     def __len__(self) -> int:
-        """The number of parameters."""
         return len(self.parameters)
 
     def __getitem__(self, name: str) -> Parameter:
@@ -319,7 +318,6 @@ class Space(Shown):
 
     @classmethod
     def from_document(cls, document: Iterable[Mapping[str, Any]]) -> Space:
-        """Return the space of a document."""
         return cls(Parameter(**each) for each in document)
 
     def _cells(self) -> Cells:

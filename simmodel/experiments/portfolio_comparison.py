@@ -119,7 +119,6 @@ class PortfolioComparison(Shown):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the runs."""
         return tuple(result.name for result in self.results)
 
     @cached_property
@@ -137,7 +136,6 @@ class PortfolioComparison(Shown):
 
     @property
     def choices(self) -> int:
-        """The number of choices of the portfolio."""
         return int(self.measured[-1]["choices"])
 
     @cached_property
@@ -158,7 +156,6 @@ class PortfolioComparison(Shown):
         return self.chart.table.with_columns(score=self.scores, started=np.array([*share, np.nan]))
 
     def summary(self) -> str:
-        """Return the table as text."""
         return "\n".join(text_table(self._cells()))
 
     def _cells(self) -> Cells:
@@ -277,7 +274,6 @@ class PortfolioReplications(Shown):
         return self.values("score")
 
     def mean(self, what: str, name: str) -> Interval:
-        """Return the mean of a value of a policy with its interval."""
         return mean_interval(self.samples[f"{what} {name}"], self.level)
 
     def difference(self, name: str, what: str = "score") -> Interval:
@@ -298,7 +294,6 @@ class PortfolioReplications(Shown):
         return Table(dict(zip(heads, map(np.array, zip(*rows, strict=True)), strict=True)))
 
     def summary(self, what: str = "score") -> str:
-        """Return the table as text."""
         moves = depends_on_seed((name, self.samples[name]) for name in self.samples.names if name != "seed")
         return "\n".join([*text_table(self._cells(what)), *([] if moves else [EQUAL])])
 

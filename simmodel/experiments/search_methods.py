@@ -58,7 +58,6 @@ class Search:
 
     @property
     def dimensions(self) -> int:
-        """The number of parameters."""
         return len(self.parameters)
 
     def ask(self, points: Array, losses: Array) -> Array:
@@ -72,7 +71,6 @@ class Search:
         raise NotImplementedError
 
     def rng(self, *more: int) -> np.random.Generator:
-        """Return a stream of random numbers of its own."""
         return np.random.default_rng([*self.seed, *more])
 
 
@@ -80,7 +78,6 @@ class RandomSearch(Search):
     """Uniform points."""
 
     def ask(self, points: Array, losses: Array) -> Array:
-        """Return the next points."""
         return self.rng(len(points)).random((self.size, self.dimensions))
 
 
@@ -100,7 +97,6 @@ class SobolSearch(Search):
         self._points = engine.random_base2(max(0, int(np.ceil(np.log2(count)))))[:count]
 
     def ask(self, points: Array, losses: Array) -> Array:
-        """Return the next points."""
         at = len(points) - self.first
         return np.asarray(self._points[at : at + self.size])
 
@@ -119,7 +115,6 @@ class GridSearch(Search):
         self._points = self.rng().permutation(points)
 
     def ask(self, points: Array, losses: Array) -> Array:
-        """Return the next points."""
         at = len(points) - self.first
         return np.asarray(self._points[at : at + self.size])
 
@@ -136,7 +131,6 @@ class Replayed(Search):
     """A search with a state, which hears of the points that it asked for in order."""
 
     def prepare(self) -> None:
-        """Begin with nothing asked."""
         self._asked: list[tuple[Any, Array]] = []
         self._heard = self.first
 
@@ -196,12 +190,10 @@ class EvolutionStrategy(Replayed):
         self._starts += 1
 
     def generation(self) -> list[tuple[Any, Array]]:
-        """Return the points of a generation."""
         asked = [self._search.ask() for _ in range(self._search.population_size)]
         return [(each, each[: self.dimensions]) for each in asked]
 
     def tell(self, asked: Sequence[tuple[Any, Array]], losses: Array) -> None:
-        """Hear of the losses of a generation."""
         self._search.tell([(each, float(loss)) for (each, _), loss in zip(asked, losses, strict=True)])
         if self._search.should_stop():
             self._start(self.rng(1, self._starts).random(self.dimensions))
@@ -244,7 +236,6 @@ class ParzenSearch(Replayed):
         return found
 
     def tell(self, asked: Sequence[tuple[Any, Array]], losses: Array) -> None:
-        """Hear of the losses of a generation."""
         for (each, _), loss in zip(asked, losses, strict=True):
             self._search.tell(each, float(loss))
 

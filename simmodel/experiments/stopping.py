@@ -187,7 +187,6 @@ class Seeds:
     given: tuple[int, ...] | None = None
 
     def part(self, begin: int, end: int) -> list[int]:
-        """Return the seeds of these replications."""
         return list(self.given[begin:end]) if self.given is not None else replication_seeds(end)[begin:]
 
 

@@ -123,7 +123,6 @@ class Value:
         return f"{before}.{self._key}" if before else self._key
 
     def wrong(self, message: str) -> InputError:
-        """Return an error about this value."""
         return InputError(message, source=self.source, place=self.place or None)
 
     def _must_be(self, accepted: str) -> InputError:
@@ -154,17 +153,14 @@ class Value:
         return self.data
 
     def list(self) -> Iterator[Value]:
-        """Return the items of a list."""
         if not isinstance(self.data, list):
             raise self._must_be("a list")
         return (Value(each, self.source, self, i) for i, each in enumerate(self.data))
 
     def texts(self) -> tuple[str, ...]:
-        """Return the value as a list of non-empty texts."""
         return tuple(each.text() for each in self.list())
 
     def text(self) -> str:
-        """Return the value as non-empty text."""
         if not isinstance(self.data, str) or not self.data:
             raise self._must_be("text")
         return self.data

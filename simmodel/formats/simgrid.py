@@ -264,7 +264,6 @@ def read_simgrid(source: Source) -> SimGridPlatform:
 
 
 def _parts(element: Element, *tags: str) -> list[Element]:
-    """Return the elements inside one, or those of some tags."""
     return [each for each in element if isinstance(each, Element) and (not tags or each.tag in tags)]
 
 

@@ -152,7 +152,6 @@ def html_page(title: str, rows: Cells, left: int = 1, notes: Sequence[str] = ())
 
 
 def html_notes(lines: Sequence[str]) -> str:
-    """Return lines of text as escaped HTML."""
     from html import escape
 
     return "".join(f"<div>{escape(line)}</div>" for line in lines)

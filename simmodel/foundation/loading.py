@@ -141,7 +141,6 @@ def is_strict(strict: bool | None) -> bool:
 
 
 def current_limits() -> Limits:
-    """Return the limits in force."""
     return current_reading().limits
 
 

@@ -47,7 +47,6 @@ class LocalServer(ThreadingHTTPServer):
         self._thread.start()
 
     def close(self) -> None:
-        """Stop serving."""
         self.shutdown()
         self._thread.join()
         self.server_close()

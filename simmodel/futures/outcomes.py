@@ -212,7 +212,6 @@ class Following(Policy):
         self._stage = 0
 
     def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
-        """Return the destinations that the first policy allows for a home."""
         return self.first.destinations(home, places)
 
     def attach(self, system: System[Live]) -> None:
@@ -233,7 +232,6 @@ class Following(Policy):
         self.system.scheduler.wake_anyway()
 
     def restore(self, values: Any) -> None:
-        """Restore the state of the first policy."""
         self.first.restore(values)
 
     def decide(self, view: View, /) -> Iterable[Decision]:

@@ -86,7 +86,6 @@ class JobWindow(Observe):
         self.reserved: LiveJob | None = None
 
     def space(self) -> spaces.Dict:
-        """Return the space of the arrays."""
         figures = Columns((*_FIGURES, *_RESERVATION) if self.reserves else _FIGURES)
         return spaces.Dict({"cluster": figures, "jobs": Columns(JOB_COLUMNS, self.window, _LOWEST)})
 

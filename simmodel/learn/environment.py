@@ -66,11 +66,9 @@ class Choice(spaces.Discrete):
     allowed: Mask | None = None
 
     def contains(self, x: Any) -> bool:
-        """Whether it is the number of an action."""
         return 0 <= x < int(self.n) if type(x) is int else not isinstance(x, bool) and super().contains(x)
 
     def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[np.int8] | None = None) -> np.int64:
-        """Return the number of an action."""
         if mask is None and probability is None and self.allowed is not None:
             mask = self.allowed.astype(np.int8)
         return super().sample(mask, probability)
@@ -98,7 +96,6 @@ class Observe:
         return self.arrays
 
     def __call__(self, view: View) -> Observation:
-        """Return the observation, in arrays of its own."""
         return self.function(view)
 
     def fresh(self) -> Self:

@@ -69,7 +69,6 @@ class Reward(Observer):
 
     @property
     def name(self) -> str:
-        """The objective as a text."""
         return self._metric or str(self._goal).removeprefix("raw:")
 
     def _of_metrics(self, result: Result) -> float:

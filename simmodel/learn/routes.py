@@ -56,7 +56,6 @@ class Sites(Observe):
         self.unrequested: set[Destination] = set()
 
     def space(self) -> spaces.Dict:
-        """Return the space of the arrays."""
         low = [-float(name == "load") for name in SITE_COLUMNS]
         about = Columns(ROUTED_COLUMNS, None, (0, -1, 0))
         return spaces.Dict({"job": about, "places": Columns(SITE_COLUMNS, self.places, low)})
@@ -138,7 +137,6 @@ class ChoosePlace(Act[Sites]):
         return self.shown.first(view)[0] is not None
 
     def mask(self, view: View) -> Mask:
-        """Return which places take the job."""
         return self.shown.first(view)[1]
 
     def __call__(self, view: View, action: Action) -> Iterable[Decision]:

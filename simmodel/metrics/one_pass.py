@@ -353,7 +353,6 @@ class Sweep:
         jobs["again"][row] = back  # of the last one
 
     def finish(self) -> None:
-        """Go to the end of the run."""
         self._advance(math.inf)
         if self._jobs is not None:
             self._count_fairness(self._jobs, self._area)

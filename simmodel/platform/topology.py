@@ -574,7 +574,6 @@ class FatTree(Interconnect):
         return found
 
     def _first(self, level: int) -> int:
-        """Return the number of the first point of a level."""
         return sum(self._above[each] * self._below[-1] // self._below[each] for each in range(level))
 
     def _trace(self, sources: Numbers, destinations: Numbers) -> list[Numbers]:
@@ -614,7 +613,6 @@ class FatTree(Interconnect):
         return self._first(level + 1) + parent, port
 
     def _level(self, point: int) -> tuple[int, int]:
-        """Return the level of a point, and its number there."""
         level = max(each for each in range(self.levels + 1) if self._first(each) <= point)
         return level, point - self._first(level)
 
@@ -692,7 +690,6 @@ class Dragonfly(Interconnect):
         return {_dotted(self._at(first)): range(first, first + self.nodes) for first in firsts}
 
     def _at(self, host: int) -> tuple[int, int, int]:
-        """Return the router of a host."""
         rest, router = divmod(host // self.nodes, self.routers)
         return rest // self.chassis, rest % self.chassis, router
 
@@ -1030,7 +1027,6 @@ class TopologyFile(Fields):
 
     @property
     def read(self) -> Topology:
-        """The topology in the file."""
         file = Path(self.path)
         found: Topology = _read_file(self.path, file.stat().st_mtime_ns if file.is_file() else 0)
         return found
@@ -1049,7 +1045,6 @@ class TopologyFile(Fields):
         return self.read.link(name)
 
     def text(self) -> str:
-        """Return the path."""
         return self.path
 
 

@@ -159,7 +159,6 @@ class Panda(IndexedLowest):
         self._terms: _PandaTerms | None = None
 
     def forget(self) -> None:
-        """Discard the columns."""
         super().forget()
         self._terms = None
 

@@ -142,7 +142,6 @@ class Replicate(DataPolicy):
         return {file: dict(sites) for file, sites in self._asked.items()}
 
     def restore(self, values: Mapping[str, Mapping[str, int]]) -> None:
-        """Continue with these numbers."""
         self._asked = {file: Counter(sites) for file, sites in values.items()}
 
     def decide(self, view: View | DataView, /) -> Iterator[Decision]:
@@ -189,7 +188,6 @@ class Subscribe(DataPolicy):
         return [list(self._known), [list(each) for each in self._missed]]
 
     def restore(self, values: Sequence[Any]) -> None:
-        """Continue with these files and sites."""
         self._known = dict.fromkeys(values[0])
         self._missed = dict.fromkeys((file, site) for file, site in values[1])
 
@@ -294,11 +292,9 @@ class Timed(DataPolicy):
         self.policy.restore(values[1])
 
     def source(self, file: str, size: float, sources: Sequence[GridSite], site: GridSite, /) -> Any:
-        """Return the choice of the policy."""
         return self.policy.source(file, size, sources, site)
 
     def target(self, file: str, site: GridSite, /) -> Any:
-        """Return the choice of the policy."""
         return self.policy.target(file, site)
 
     def decide(self, view: View | DataView, /) -> Iterator[Decision]:

@@ -113,7 +113,6 @@ class Malleable(Keeping):
         return self._at(view, place) if new else ()
 
     def _floor(self, job: LiveJob) -> int:
-        """Return the processors that a job keeps."""
         if job.elastic is None or (job.history is not None and job.history.resumes):
             return job.processors
         return job.elastic.minimum if self.below_preferred else job.elastic.preferred

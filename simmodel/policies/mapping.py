@@ -89,7 +89,6 @@ class RoundRobin(MappingPolicy):
         self._next = 0
 
     def state(self) -> int:
-        """Return the position of the next place."""
         return self._next
 
     def restore(self, values: int) -> None:
@@ -174,7 +173,6 @@ class Random(MappingPolicy):
         return able[min(bisect_right(sums, drawn * sums[-1]), len(able) - 1)]
 
     def forget(self) -> None:
-        """Discard the weights of the places."""
         self._chances = None
 
     def _known(self, places: Sequence[Place]) -> tuple[Sequence[Any], dict[Any, float], list[Any], list[float]]:

@@ -68,11 +68,9 @@ class Preemptive(Policy):
         self.policy.forget()
 
     def state(self) -> Any:
-        """Return the state of the other policy, for a snapshot."""
         return self.policy.state()
 
     def restore(self, values: Any) -> None:
-        """Restore the state of the other policy."""
         self.policy.restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:

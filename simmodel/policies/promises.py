@@ -53,7 +53,6 @@ class Promises(dict["LiveJob", tuple[float, Any]]):
             self._void = True
 
     def remove(self, job: LiveJob) -> None:
-        """Note a job that leaves the queue."""
         if job in self:
             self.left.append(job)
 

@@ -68,11 +68,9 @@ class RecentTwo(Predictor):
         self._last[job.user] = (*self._last.get(job.user, ())[-1:], seconds)
 
     def state(self) -> Any:
-        """Return the last run times of each user."""
         return [[user, *last] for user, last in self._last.items()]
 
     def restore(self, values: Any) -> None:
-        """Restore the last run times of each user."""
         self._last = {user: tuple(map(float, last)) for user, *last in values}
 
 

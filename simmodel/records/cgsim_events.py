@@ -72,7 +72,6 @@ class CGSimEvents(GridWatch):
             self._execution(job, run, site)
 
     def went_on(self, job: Brokered, site: GridSite, phase: str) -> None:
-        """Write the start of an execution."""
         if phase == "executing":
             self._execution(job, job.stay.run, site)
 
@@ -143,11 +142,9 @@ class CGSimEvents(GridWatch):
         self._row("BackGroundFileTransfer", state, "", None, **about, **used)
 
     def file_transfer_started(self, fetch: MovedFile) -> None:
-        """Write the start of a transfer."""
         self._transfer(fetch, "Started")
 
     def file_transfer_ended(self, fetch: MovedFile, transfer: Transfer) -> None:
-        """Write the end of a transfer."""
         self._transfer(fetch, "Finished", duration=float(self.env._now) - transfer.start, size=transfer.done)
 
     def _access(self, access: Access, event: str, state: str) -> None:
@@ -170,19 +167,15 @@ class CGSimEvents(GridWatch):
         self._row(event, state, status, stay.job, **about)
 
     def read_started(self, access: Access) -> None:
-        """Write the start of a reading."""
         self._access(access, "FileRead", "Started")
 
     def read_ended(self, access: Access) -> None:
-        """Write the end of a reading."""
         self._access(access, "FileRead", "Finished")
 
     def write_started(self, access: Access) -> None:
-        """Write the start of a writing."""
         self._access(access, "FileWrite", "Started")
 
     def write_ended(self, access: Access) -> None:
-        """Write the end of a writing."""
         self._access(access, "FileWrite", "Finished")
 
 

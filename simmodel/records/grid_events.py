@@ -152,11 +152,9 @@ class GridEvents(GridWatch):
         self._add("events of jobs", (now, "created", name, self.grid.ledger.attempts[job.row], "", "", "", *state))
 
     def job_assigned(self, job: Brokered, site: GridSite) -> None:
-        """Note the choice of a site."""
         self._at_site("assigned", job, site)
 
     def entered(self, job: Brokered) -> None:
-        """Note that a job joined the queue of its site."""
         self._at_site("queued", job, job.destination)
 
     def went_on(self, job: Brokered, site: GridSite, phase: str) -> None:
@@ -165,13 +163,11 @@ class GridEvents(GridWatch):
             self._at_site(_PHASES[phase], job, site)
 
     def began(self, job: Brokered, run: Run, site: GridSite) -> None:
-        """Note that a job holds its cores."""
         if run.grant.nodes:
             self._host_of[job] = self.host(run)
         self._at_site("running", job, site)
 
     def released(self, job: Brokered, run: Run, site: GridSite, status: str) -> None:
-        """Note that a job has released its cores."""
         self._at_site("released", job, site, status)
 
     def went_back(self, job: Brokered, site: GridSite, reason: str) -> None:
@@ -259,41 +255,32 @@ class GridEvents(GridWatch):
             self._event(event, stay.job, stay.site, file=file, size=size, detail="failed" if broken else "")
 
     def read_started(self, access: Access) -> None:
-        """Note a reading."""
         self._access("read started", access)
 
     def read_ended(self, access: Access) -> None:
-        """Note the end of a reading."""
         self._access("read ended", access)
 
     def write_started(self, access: Access) -> None:
-        """Note a writing."""
         self._access("write started", access)
 
     def write_ended(self, access: Access) -> None:
-        """Note the end of a writing."""
         self._access("write ended", access)
 
     def file_dropped(self, storage: Storage, file: str, size: float, cause: str) -> None:
-        """Note a replica that went."""
         site = self.grid.sites.get(storage.name)
         if site is not None:
             self._event("evicted", None, site, file=file, size=size, detail=cause)
 
     def site_down(self, site: GridSite) -> None:
-        """Note a site that failed."""
         self._event("site down", None, site)
 
     def site_up(self, site: GridSite) -> None:
-        """Note a site that is back."""
         self._event("site up", None, site)
 
     def site_closed(self, site: GridSite) -> None:
-        """Note a site that takes no jobs."""
         self._event("site closed", None, site)
 
     def site_reopened(self, site: GridSite) -> None:
-        """Note a site that takes jobs again."""
         self._event("site reopened", None, site)
 
 

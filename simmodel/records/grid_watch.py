@@ -150,7 +150,6 @@ class GridWatch(Observer):
         """Note that a job has released its cores."""
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Count a job that is withdrawn from the queue of its site."""
         self._leave_queue(job)
         if job.state == "cancelled" and self._mine(job) and job.destination is None:
             self.withdrawn(job)
@@ -175,7 +174,6 @@ class GridWatch(Observer):
         """Note the phase of a job with overhead or files."""
 
     def job_retried(self, job: Brokered, site: GridSite, reason: str) -> None:
-        """Count a job that failed at a site."""
         self._leave_queue(job)
         self._let_go(job, "lost")
         self.went_back(job, site, reason)

@@ -204,11 +204,9 @@ class UsageMeter(Observer, Shown):
         self.busy += busy
 
     def job_submitted(self, _job: LiveJob) -> None:
-        """Add a waiting job."""
         self._change(1, 0, 0)
 
     def job_cancelled(self, _job: LiveJob) -> None:
-        """Remove a waiting job."""
         self._change(-1, 0, 0)
 
     def job_started(self, run: Run) -> None:
@@ -220,15 +218,12 @@ class UsageMeter(Observer, Shown):
         self._change(int(status in ("preempted", "requeued")), -1, -run.job.processors)
 
     def job_suspended(self, run: Run) -> None:
-        """Remove a running job."""
         self._change(0, -1, -run.job.processors)
 
     def job_resumed(self, run: Run) -> None:
-        """Add a running job."""
         self._change(0, 1, run.job.processors)
 
     def job_resized(self, run: Run, processors: int, _grant: Grant) -> None:
-        """Change the busy processors of a running job."""
         self._change(0, 0, run.job.processors - processors)
 
     def _mean(self, area: str) -> float:
@@ -374,12 +369,10 @@ class Progress(Observer):
         self._next = monotonic() + 0.1
 
     def job_ended(self, _run: Run | None, status: str) -> None:
-        """Count a job that ended."""
         if status not in ("preempted", "requeued"):
             self._over()
 
     def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float]) -> None:
-        """Count a task that is done."""
         self._over()
 
     def job_rejected(self, _job: LiveJob, _reason: str) -> None:
@@ -391,6 +384,5 @@ class Progress(Observer):
         self._over()
 
     def close(self) -> None:
-        """Draw the final state and close the bar."""
         self._draw()
         self._bar.close()

@@ -67,7 +67,6 @@ class Redirected(Policy):
             setattr(self, trait, getattr(policy, trait))
 
     def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
-        """Return the places that the policy allows for a home."""
         return self.policy.destinations(home, places)
 
     def forget(self) -> None:
@@ -75,11 +74,9 @@ class Redirected(Policy):
         self.policy.forget()
 
     def state(self) -> Any:
-        """Return the state of the policy."""
         return self.policy.state()
 
     def restore(self, values: Mapping[str, Any]) -> None:
-        """Restore the state of the policy."""
         self.policy.restore(values)
 
     def _meant(self, work: LiveJob | LiveTask) -> bool:

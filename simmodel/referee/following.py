@@ -124,11 +124,9 @@ class Follower(Policy):
         self._away = stretches is not None  # not asked at the last decision
 
     def notes(self, system: Cluster, /) -> tuple[str, ...]:
-        """Return the notes of the policy."""
         return self.policy.notes(system)
 
     def state(self) -> Any:
-        """Return the state of the policy."""
         return self.policy.state()
 
     def attach(self, system: Cluster) -> None:

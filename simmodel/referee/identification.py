@@ -69,7 +69,6 @@ class Identification(Shown):
 
     @property
     def judged(self) -> int:
-        """The number of starts that were judged."""
         return min(len(each.jobs) for each in self.judgements.values())
 
     @cached_property

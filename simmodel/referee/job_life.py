@@ -179,7 +179,6 @@ class Watch(Observer):
             self._seen.taken()
 
     def job_promised(self, job: LiveJob, _place: Place, at: float) -> None:
-        """Note a promise of the policy."""
         if job is self.live and not self.over:
             self._promise(float(job.place.env.now), float(at), "promise")
 

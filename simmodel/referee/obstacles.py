@@ -475,7 +475,6 @@ _DETAILS: dict[str, Callable[[_Way], str]] = {
 
 
 def _running(way: _Way) -> list[RunningWork]:
-    """Return the running jobs of its place, by expected end."""
     return sorted((run for run in way.seen.running if run.place == way.work.place), key=lambda run: run.expected_end)
 
 

@@ -196,7 +196,6 @@ class Verdict(Shown):
         return Table(columns | {"at": np.array(at, dtype=np.float64), "text": np.array(texts, dtype=str)})
 
     def report(self) -> str:
-        """Return the findings as lines of text."""
         return "\n".join(self._lines())
 
     def _lines(self) -> list[str]:
@@ -244,7 +243,6 @@ class Verdict(Shown):
         return self.report()
 
     def to_csv(self, file: str | Path) -> None:
-        """Write the table of findings."""
         self.table.to_csv(file)
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:

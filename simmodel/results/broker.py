@@ -171,7 +171,6 @@ class TaskBrokerResult(Shown):
         }
 
     def summary(self) -> str:
-        """Return the metrics as text."""
         return "\n".join(f"{name:12} {value:g}" for name, value in self.metrics().items())
 
     def _cells(self) -> Cells:

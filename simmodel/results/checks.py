@@ -301,7 +301,6 @@ def _check_known(name: str, key: str, table: Table, known: Iterable[object]) -> 
 
 
 def _check_rows(name: str, key: str, rows: NDArray[Any], count: int) -> None:
-    """Check that numbers are rows of another table."""
     for row, value in enumerate(rows.tolist()):
         if value != value or not 0 <= value < count or value != int(value):
             raise _wrong(name, key, row, f"must be a row from 0 to {count - 1}", value)

@@ -276,7 +276,6 @@ def ordered(connection: sqlite3.Connection, name: str) -> tuple[list[str], str]:
 
 
 def quoted(name: str) -> str:
-    """Return a name as SQL takes it."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -398,7 +397,6 @@ def _of_parquet(file: Path, name: str, columns: Collection[str] | None) -> Itera
 
 
 def write_csv_parts(file: Path, parts: Iterable[Table]) -> None:
-    """Write a table that comes in parts as CSV."""
     with open(file, "w", encoding="utf-8", newline="") as opened:
         for number, table in enumerate(parts):
             table.to_csv(opened, head=not number)

@@ -25,7 +25,6 @@ class Told(Shown):
     """The base class of explanations, which say why work waits."""
 
     def report(self) -> str:
-        """Return the explanation as lines of text."""
         return "\n".join(self._lines())
 
     def document(self) -> dict[str, Any]:

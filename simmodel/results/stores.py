@@ -274,12 +274,10 @@ class UnfinishedFile:
         self.connection.close()
 
     def drop(self) -> None:
-        """Close the file and remove it."""
         self.connection.close()
         self.spool.unlink(missing_ok=True)
 
     def complete(self) -> None:
-        """Close the file and give it its name."""
         self.connection.close()
         with replacing(self.path, force=self._force, unfinished=self.spool):
             pass

@@ -179,11 +179,9 @@ class LiveView(Audience, Observer):
     # ------------------------------------------------------------------ in the run
 
     def job_ended(self, _run: Run, status: str, /) -> None:
-        """Count the job."""
         self._ended += status not in AGAIN
 
     def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float], /) -> None:
-        """Count the task."""
         self._ended += 1
 
     def _pulse(self) -> None:
@@ -217,7 +215,6 @@ class LiveView(Audience, Observer):
         self._end()
 
     def _observe_each(self, wanted: bool) -> None:
-        """Observe each event, or no more."""
         if wanted is not self._observing:
             self._observing = wanted
             (self._system.env.observe if wanted else self._system.env.unobserve)(self._each_event)

@@ -104,7 +104,6 @@ class ColumnIndex:
 
     @property
     def processors(self) -> NDArray[np.float64]:
-        """Requested processors."""
         return self._column(2)
 
     @property

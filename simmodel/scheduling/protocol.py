@@ -455,7 +455,6 @@ class DataView:
 
     @property
     def rng(self) -> np.random.Generator:
-        """The random stream of the policy."""
         stream: np.random.Generator = self.env.rng(self._rng)
         return stream
 
@@ -693,7 +692,6 @@ class FunctionPolicy(Policy):
         self.name = str(getattr(function, "__name__", type(function).__name__))
 
     def decide(self, view: View, /) -> Iterable[Decision] | None:
-        """Return the function's decisions."""
         return self.function(view)
 
 

@@ -56,13 +56,11 @@ class ReadyTasks:
         )
 
     def add(self, task: LiveTask) -> None:
-        """Add a task."""
         self._tasks.append(task)
         self.count += 1
         self.new += 1
 
     def again(self, task: LiveTask) -> None:
-        """Add a task that has lost its place."""
         self._tasks = [each for each in self._tasks[self._first :] if each is not task]
         self._first = 0
         self.add(task)
@@ -75,7 +73,6 @@ class ReadyTasks:
         self.new = min(self.new, self.count)
 
     def clear(self) -> None:
-        """Remove all tasks."""
         self._tasks = []
         self._first = self.count = self.new = 0
 
@@ -86,7 +83,6 @@ class ReadyTasks:
         self.new += len(tasks)
 
     def placed(self) -> None:
-        """Note that a task got a place."""
         self.count -= 1
 
     def forget_new(self) -> None:

@@ -53,7 +53,6 @@ class SortedJobs:
         self._lasts: list[Entry] = []  # the greatest entry of each block except the last
 
     def add(self, job: LiveJob) -> None:
-        """Add a job."""
         self.insert(entry_of(job, self._key))
 
     def fill(self, entries: list[Entry]) -> None:
@@ -82,7 +81,6 @@ class SortedJobs:
         self._lasts.insert(i, block[cut - 1])
 
     def remove(self, job: LiveJob) -> None:
-        """Remove a job."""
         self.discard(entry_of(job, self._key))
 
     def discard(self, entry: Entry) -> int:
@@ -229,7 +227,6 @@ class Lanes(Generic[W]):
         self._late: list[W] = []  # not inserted yet
 
     def add(self, job: W) -> None:
-        """Add a job."""
         self._late.append(job)
 
     def remove(self, job: W) -> None:
@@ -534,7 +531,6 @@ class MergedQueues:
         self._extra += len(entries) - 1
 
     def remove_choices(self, entries: tuple[LiveJob, ...]) -> None:
-        """Forget the entries of a job that has left its queues."""
         for entry in entries:
             del self.choices[entry]
         self._extra -= len(entries) - 1
@@ -544,7 +540,6 @@ class MergedQueues:
         return not self.choices or self.choices.get(job, (job,))[0] is job
 
     def at(self, place: Pool) -> WaitingQueue:
-        """Return the jobs that wait for a place."""
         return self._queues[place]
 
     def heads(self) -> list[LiveJob]:
@@ -563,7 +558,6 @@ class MergedQueues:
 
     @property
     def count(self) -> int:
-        """The number of waiting jobs."""
         return sum([queue.count for queue in self._queues.values()]) - self._extra
 
     def __len__(self) -> int:

@@ -164,7 +164,6 @@ class BrokerSnapshot(Snapshot):
 
     @property
     def below(self) -> tuple[Snapshot, ...]:
-        """The snapshots of the systems below."""
         return self.places
 
     @property

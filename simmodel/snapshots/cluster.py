@@ -173,7 +173,6 @@ class _Check:
         self.known: dict[int, WorkState] = {}
 
     def error(self, message: str, place: str) -> InputError:
-        """Return the error for a place in the document."""
         return InputError(message, place=place)
 
     def run(self) -> None:

@@ -280,7 +280,6 @@ class GridSnapshot(BrokerSnapshot):
         return running + out, waiting + sum(stay.phase in ("overhead", "staging in") for stay in self.stays)
 
     def policy_names(self) -> Iterator[tuple[str, str | None]]:
-        """Yield the place and the name of each of its own policies."""
         yield from super().policy_names()
         yield "data.policy.known_as", self.data.policy.known_as
 
@@ -291,7 +290,6 @@ class GridSnapshot(BrokerSnapshot):
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the jobs that have not ended."""
         return [*super().ids, *(each.id for each in self._away)]
 
     @property

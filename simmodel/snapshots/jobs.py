@@ -143,7 +143,6 @@ class RunningWork(NamedTuple):
 
     @property
     def id(self) -> int | str:
-        """The id of the job."""
         return self.work.id
 
     @property

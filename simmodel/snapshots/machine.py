@@ -241,7 +241,6 @@ class MachineSnapshot(Snapshot):
 
     @property
     def ids(self) -> list[int | str]:
-        """The ids of the unfinished tasks."""
         return [task.id for task in self.tasks]
 
     @property
@@ -257,7 +256,6 @@ class MachineSnapshot(Snapshot):
 
     @property
     def unfinished(self) -> int:
-        """The number of unfinished tasks."""
         return len(self.tasks)
 
     def expected(self, *, actual: bool = False) -> MachineSnapshot:

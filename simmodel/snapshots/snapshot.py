@@ -225,7 +225,6 @@ def _of_numpy(value: Any) -> Any:
 
 
 def _kind_of(system: Plain) -> type[Snapshot]:
-    """Return the snapshot class of a kind of system."""
     if not isinstance(system, str) or system not in _KINDS:
         raise InputError(unknown("system", str(system), _KINDS).message, place="system")
     return _KINDS[system]

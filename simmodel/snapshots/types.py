@@ -65,7 +65,6 @@ class Check(NamedTuple):
 
 
 def one_of(*words: str) -> Check:
-    """Return the check that a string is one of some words."""
     return Check(" or ".join(map(repr, words)), words.__contains__)
 
 
@@ -129,7 +128,6 @@ def is_union(kind: Form) -> bool:
 
 
 def is_mapping(kind: Form) -> bool:
-    """Return whether a type is a mapping."""
     return get_origin(kind) in (dict, Mapping)
 
 

@@ -195,11 +195,9 @@ class FatCurve(Shown):
 
     @property
     def policies(self) -> list[str]:
-        """The labels of the policies."""
         return self.exploration.labels("policy")
 
     def slr(self, fat: float, ccr: float, policy: str) -> Interval:
-        """Return the mean SLR with its confidence interval."""
         return self.exploration.interval("slr", ("machine", _label(fat, ccr), policy))
 
     def difference(self, fat: float, ccr: float, first: str, second: str) -> Interval:

@@ -91,7 +91,6 @@ class Drawn:
     options: Mapping[str, Any] = attrs.field(factory=dict)
 
     def __call__(self, seed: int) -> Workflow:
-        """Return the workflow of a seed."""
         return with_costs(self.graph, rng=np.random.default_rng(seed), **self.options)
 
 
@@ -175,16 +174,13 @@ class SetupStudy(Shown):
 
     @property
     def configurations(self) -> list[str]:
-        """The labels of the machines."""
         return self.exploration.labels("platform")
 
     @property
     def policies(self) -> list[str]:
-        """The labels of the policies."""
         return self.exploration.labels("policy")
 
     def slr(self, configuration: str, policy: str) -> Interval:
-        """Return the mean SLR with its confidence interval."""
         return self.exploration.interval("slr", (configuration, "work", policy))
 
     @property

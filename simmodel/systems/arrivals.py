@@ -177,7 +177,6 @@ class Arrivals(Occurrence, Generic[Row]):
         raise NotImplementedError
 
     def left(self) -> list[Row]:
-        """Return the rows that have not been submitted."""
         later = list(self._blocks)
         self._blocks = iter(later)
         return [*self._jobs[self._i :], *chain.from_iterable(later)]

@@ -79,7 +79,6 @@ class Dependencies:
         self.known[job.id] = job
 
     def unblock(self, job: LiveJob) -> None:
-        """Drop the unmet dependencies of a job."""
         self._missing.pop(job, None)
 
     def rejected(self, name: int | str) -> None:

@@ -64,7 +64,6 @@ class Failures:
         self._seconds: dict[str, float] = dict.fromkeys(KINDS, 0.0)
 
     def begin(self) -> None:
-        """Plan the first failure of each part."""
         for number in range(len(self._models)):
             for part in self._parts(number):
                 self.wait(number, part)
@@ -81,7 +80,6 @@ class Failures:
             self._plan(self._env.now + seconds, what, number, part)
 
     def wait(self, number: int, part: FailingPart) -> None:
-        """Plan the next failure of a part that is up."""
         self._after(self._models[number].draw_time_to_failure(self._rng(number, part)), "fail", number, part)
 
     def fail(self, number: int, part: FailingPart) -> None:

@@ -109,7 +109,6 @@ class Logs(Submissions):
 
     @property
     def title(self) -> str:
-        """Names of the workloads."""
         return ", ".join(log.workload.name for log in self.logs) or "jobs"
 
     def submit_to(self, system: System[Live]) -> None:
@@ -270,7 +269,6 @@ class Tasks(Submissions):
 
     @property
     def title(self) -> str:
-        """Names of the sets."""
         return ", ".join(dict.fromkeys(tasks.name for _, tasks in self.sets)) or "tasks"
 
     def submit_to(self, system: System[Live]) -> None:

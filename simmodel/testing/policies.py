@@ -106,11 +106,9 @@ class _Watched(Policy):
         assert [_asked(work) for work in waiting] == before, f"{self.name} changes waiting work"
 
     def destinations(self, home: At | None, places: Sequence[At], /) -> Sequence[At]:
-        """Return the destinations of the wrapped policy."""
         return self.inner.destinations(home, places)
 
     def state(self) -> Any:
-        """Return the state of the wrapped policy."""
         return self.inner.state()
 
     def restore(self, values: Any) -> None:

@@ -160,7 +160,6 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
 
 
 def _last(rows: Counter[tuple[str, ...]]) -> float:
-    """Return the last end, in s."""
     return max(end for end in (float(row[2]) for row in rows) if end == end)
 
 

@@ -65,7 +65,6 @@ class Boxes(NamedTuple):
     high: NDArray[np.float64]
 
     def where(self, kept: NDArray[np.bool_]) -> Boxes:
-        """Return some of them."""
         return Boxes(*(column[kept] for column in self))
 
     def draw(self, ax: Axes, colours: ArrayLike | Sequence[str], edges: float | NDArray[np.float64]) -> Collection:

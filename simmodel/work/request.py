@@ -536,7 +536,6 @@ class Refusal(str):
     rule: str
 
     def __new__(cls, text: str, rule: str) -> Self:
-        """Return the refusal with a text and a rule."""
         made = super().__new__(cls, text)
         made.rule = rule
         return made

@@ -86,7 +86,6 @@ class Words:
 
     @property
     def shape(self) -> tuple[int]:
-        """The number of rows, as a tuple."""
         return (len(self.codes),)
 
     @property
@@ -98,7 +97,6 @@ class Words:
         return len(self.codes)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """Return the words as an array."""
         texts: NDArray[Any] = np.array(self.words, dtype=self.dtype)[self.codes]
         return texts if dtype is None else texts.astype(dtype)
 
@@ -120,7 +118,6 @@ class Words:
         return np.logical_not(self == other)
 
     def __getattr__(self, name: str) -> Any:
-        """Return any other attribute of the array of words."""
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(np.asarray(self), name)
@@ -142,7 +139,6 @@ class Words:
         return gap.join([first, *rest[:2], "...", *rest[2:]])
 
     def tolist(self) -> list[str]:
-        """Return the words as a list."""
         return list(map(self.words.__getitem__, self.codes.tolist()))
 
     # ------------------------------------------------------------------ faster than on texts

@@ -333,7 +333,6 @@ class LiveData:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return f"d{self._name}" if type(self._name) is int else str(self._name)
 
     def __repr__(self) -> str:

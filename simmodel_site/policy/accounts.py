@@ -256,7 +256,6 @@ class Accounts(Fields):
         return None if association.account == "root" else self._keyed.get((association.parent, None, None))
 
     def path(self, association: Association | None) -> Iterator[Association]:
-        """Yield an association and those above it."""
         while association is not None:
             yield association
             association = self.above(association)

@@ -26,7 +26,6 @@ Kind = tuple[int, int, int]
 
 
 def kind_of(job: Pending) -> Kind:
-    """Return the kind of a job."""
     return job.request.processors, job.limit, job.request.nodes or 0
 
 
@@ -329,7 +328,6 @@ class BackfillCycle:
         return self.started != self._settings.bf_max_job_start
 
     def _lasts(self) -> bool:
-        """Whether the cycle has lasted for its longest time."""
         most = self._settings.bf_max_time or self._settings.bf_interval
         return int(self._exact + self.tested * self._test) - self._now >= most
 
@@ -422,7 +420,6 @@ class BackfillCycle:
         return max(self._now, opens, *(plan.start for plan in front))
 
     def _keeps(self, job: Pending) -> bool:
-        """Whether nodes are reserved for a job."""
         return reserves(job, self._settings) and not (job.qos is not None and "NoReserve" in job.qos.flags)
 
     def _wanted(self, job: Pending) -> int:

@@ -731,7 +731,6 @@ class Board:
         return choose(free, shape, usable, layout=self.layout, must=must, least_loaded=cores)
 
     def _leaves(self, chosen: list[tuple[int, int]]) -> int:
-        """Return the number of leaf switches of some nodes."""
         nodes = sum(1 << node for node, _ in chosen)
         return sum(not switch.level and bool(switch.nodes & nodes) for switch in self.layout.switches)
 

@@ -163,7 +163,6 @@ class BackfillClock(LoopClock):
         return last == -inf or (changed > -inf and floor(changed) >= floor(last))
 
     def next(self, waiting: bool) -> Turn:
-        """Return the next cycle."""
         return Turn(self.values[0] if self._changes else inf)
 
     def ran(self, turn: Turn) -> None:

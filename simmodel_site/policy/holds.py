@@ -110,7 +110,6 @@ class Records:
         return before + bisect_left(self._releases, record)
 
     def holds(self, record: int) -> bool:
-        """Whether a record is held."""
         return record in self._until
 
     @property

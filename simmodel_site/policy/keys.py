@@ -96,7 +96,6 @@ class Keys(Fields):
         return attrs.evolve(self, title=title, harmless={**self.harmless, **harmless}, modelled=more)
 
     def __contains__(self, name: str) -> bool:
-        """Whether a key is known."""
         return name.lower() in self._known
 
     def proper(self, name: str) -> str:

@@ -221,7 +221,6 @@ class Quotas:
     # ------------------------------------------------------------------ minutes
 
     def notes(self) -> Iterator[str]:
-        """Yield what is left out."""
         if self._spends:
             yield "leaves out what was used before, of GrpTRESMins and GrpWall"
 

@@ -132,7 +132,6 @@ class _Closed:
         self.left: dict[Board, int] = {}
 
     def has(self, job: Pending) -> bool:
-        """Whether a job is in one of these."""
         own = job.reservation
         name, closed = (job.site.spec.name, self.partitions) if own is None else (own.name, self._reservations)
         return (name, job.board) in closed

@@ -67,7 +67,6 @@ class SlurmPlaces:
 
     @property
     def names(self) -> list[str]:
-        """The names of the partitions of all places."""
         return [name for sites in self._sites.values() for name in sites]
 
     @property

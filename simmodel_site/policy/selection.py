@@ -318,7 +318,6 @@ class Choice:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing."""
         return self.nodes <= 0 and self.cores <= 0 and self.gpus <= 0
 
     @property

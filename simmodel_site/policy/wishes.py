@@ -135,7 +135,6 @@ class Wishes(Fields):
 
 
 def wishes_of(job: LiveJob) -> Wishes:
-    """Return the wishes of a job."""
     return Wishes.of("" if job.spec is None else job.spec.options)
 
 

@@ -80,7 +80,6 @@ class AuditState:
 
     @classmethod
     def of(cls, head: Mapping[str, Any], state: Mapping[str, Any], mirror: Mirror) -> AuditState:
-        """Return the course from a state on."""
         course = cls(mirror, state["advisor"], head["advisor"])
         course.due, course.position = state["due"], state["position"]
         return course

@@ -51,7 +51,6 @@ class Notes:
         self._found: dict[Unsupported, None] = {}
 
     def add(self, where: str, what: str, why: str) -> None:
-        """Add an entry."""
         self._found[Unsupported(where, what, why)] = None
 
     def add_of_nodes(self, told: Iterable[tuple[str, str, str]]) -> None:

@@ -212,7 +212,6 @@ class _Pool:
             self.advisor.executor = worker_pool(self.workers)
 
     def close(self) -> None:
-        """End all processes."""
         if self.advisor.executor is not None:
             stop_workers(self.advisor.executor)
 

@@ -157,7 +157,6 @@ class MirrorPage(Audience):
 
     @property
     def watched(self) -> bool:
-        """Whether somebody watches."""
         return self._watching > 0
 
     def show(self, snapshot: ClusterSnapshot, policy: PolicyLike | None) -> None:

@@ -217,7 +217,6 @@ def _check_readable(name: str, path: str | None) -> None:
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an error and those that led to it."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

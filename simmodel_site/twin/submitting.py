@@ -267,7 +267,6 @@ class Submitted(NamedTuple):
 
 
 def new_token() -> str:
-    """Return a token that no other job has."""
     return os.urandom(12).hex()  # the module secrets would be one more to load while a user waits
 
 

@@ -73,7 +73,6 @@ class Turnarounds:
         self._lock = Lock()
 
     def show(self, snapshot: ClusterSnapshot, policy: PolicyLike | None = None) -> None:
-        """Answer from this snapshot from now on."""
         self._shown = (snapshot, policy)
 
     def answer(self, question: Mapping[str, Any]) -> dict[str, Plain]:

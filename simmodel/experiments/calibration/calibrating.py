@@ -204,7 +204,6 @@ _CHEAP = 30  # runs that are always made to find intervals
 
 
 def _whole(fit: Fit) -> Block:
-    """Return one block of all parameters."""
     return Block("", tuple(range(len(fit.varied.space))))
 
 

@@ -120,7 +120,6 @@ class _Errors:
         return attrs.evolve(found, values=found.without(found.codes("site")))
 
     def codes(self, name: str) -> Groups:
-        """Return the number of each job's class."""
         return np.asarray(np.unique(self.observed.jobs[name][self.rows], return_inverse=True)[1])
 
     def without(self, groups: Groups) -> Array:

@@ -145,7 +145,6 @@ class RecordedTasks(Shown):
 
     @cached_property
     def _speed_of(self) -> dict[int | str, str]:
-        """The name of the speed of each task that counts."""
         if not self.by_family:
             return {task.id: task.machines[0] for task in self._timed}
         return {task.id: f"{task.machines[0]} {task.family or ''}".strip() for task in self._timed}

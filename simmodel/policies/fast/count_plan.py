@@ -62,7 +62,6 @@ class Bounds:
             times[first:stop], starts[first:stop] = [requested], [at]
 
     def copy(self) -> Bounds:
-        """Return a copy."""
         copy = Bounds()
         copy._steps = [(list(times), list(starts)) for times, starts in self._steps]
         return copy
@@ -116,7 +115,6 @@ class Marks(list[_Mark]):
             self[-1].stop = -1
 
     def clear(self) -> None:
-        """Drop all profiles."""
         super().clear()
         self._changes.clear()
 
@@ -217,7 +215,6 @@ class CountPlan:
                 self._broken = True  # it may stand in the line already, at another position
 
     def remove(self, job: LiveJob) -> None:
-        """Note a job that leaves the queue."""
         planned = self._starts.pop(job, None)
         if planned is not None:
             self._gone[job] = planned
@@ -572,7 +569,6 @@ class CountPlan:
         return at
 
     def _start(self, job: LiveJob) -> Start:
-        """Return the decision to start a job as planned."""
         return Start(job, self._place)
 
     def _has_started(self, job: LiveJob) -> None:

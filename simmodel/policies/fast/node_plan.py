@@ -78,12 +78,10 @@ class NodePlan(CountPlan):
         return request.nodes is not None and not request.chunks and 0 < job.planned == job.expected
 
     def add(self, job: LiveJob) -> None:
-        """Note a job that has come into the queue."""
         self._odd += not self._can_plan(job)
         super().add(job)
 
     def remove(self, job: LiveJob) -> None:
-        """Note a job that leaves the queue."""
         self._odd -= not self._can_plan(job)
         super().remove(job)
 

@@ -115,7 +115,6 @@ class KeyedEviction(Eviction):
         self.function = function
 
     def key(self, candidate: Candidate) -> Any:
-        """Return the value of the function for a candidate."""
         return self.function(candidate)
 
 
@@ -265,7 +264,6 @@ class EvictionOrder:
             self._push(candidate)
 
     def remove(self, name: Hashable) -> None:
-        """Forget a candidate."""
         self._of.pop(name).entry = None
 
     def pop(self) -> Candidate | None:
@@ -333,7 +331,6 @@ class RankedData(OrderedDict[Any, None]):
         self.order.remove(thing)
 
     def move_to_end(self, thing: Any, last: bool = True) -> None:
-        """Note a use of a thing."""
         super().move_to_end(thing, last)
         self.order.use(thing)
 
@@ -342,7 +339,6 @@ class LeastRecentlyUsed(Eviction):
     """Least recently used first; an arrival counts as a use."""
 
     def key(self, candidate: Candidate) -> int:
-        """Return the number of the last use."""
         return candidate.last
 
 
@@ -358,7 +354,6 @@ class LargestFirst(Eviction):
     """Largest first; of these the first to arrive."""
 
     def key(self, candidate: Candidate) -> float:
-        """Return the negative size."""
         return -candidate.size
 
 
@@ -366,7 +361,6 @@ class FirstIn(Eviction):
     """In the order of arrival."""
 
     def key(self, candidate: Candidate) -> int:
-        """Return the number of the arrival."""
         return candidate.arrival
 
 

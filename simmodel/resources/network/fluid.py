@@ -74,11 +74,9 @@ class Clocks:
         bundle.clocks = self
 
     def read(self, bundle: Bundle) -> None:
-        """Set the clock of a bundle to that of its row."""
         bundle.high, bundle.low, bundle.speed, bundle.since = self._columns[:4, bundle.row].tolist()
 
     def drop(self, bundle: Bundle) -> None:
-        """Forget a bundle."""
         self.due[bundle.row] = inf
         bundle.clocks = None
 

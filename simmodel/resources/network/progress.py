@@ -359,7 +359,6 @@ class LinkUsage:
         self._latency: Floats = np.zeros(0)
 
     def name(self, number: int) -> str:
-        """Return the name of a link."""
         return self._measure.link_name(number)
 
     def where(self, number: int) -> str:

@@ -63,7 +63,6 @@ class Access(Flow):
 
     @property
     def channel(self) -> SharedChannel:
-        """The channel that it uses."""
         return self.fluid
 
     def _result(self) -> Delivery:

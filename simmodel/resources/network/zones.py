@@ -61,7 +61,6 @@ class FullZone(Zone):
     """A zone with a table of all its ways."""
 
     def way(self, source: str, destination: str, between: Between) -> Way | None:
-        """Return the way in the table."""
         loop = Way((LOOPBACK.name,)) if source == destination else None
         return self.ways.get((source, destination), loop)
 
@@ -144,7 +143,6 @@ class StarZone(Zone):
         self.downs: dict[str, tuple[str, ...]] = {}
 
     def way(self, source: str, destination: str, between: Between) -> Way | None:
-        """Return the way up and down."""
         links = dict.fromkeys((*self.ups.get(source, ()), *self.downs.get(destination, ())))
         return self.ways.get((source, destination), Way(tuple(links)))
 
@@ -163,7 +161,6 @@ class TopologyZone(Zone):
         return Way(tuple(f"{self.name}/{link}" for link in links))
 
     def link(self, name: str) -> LinkSpec:
-        """Return the link with a name."""
         found = self.topology.link(name.removeprefix(f"{self.name}/"))
         return attrs.evolve(found, name=name, reverse=found.reverse and f"{self.name}/{found.reverse}")
 

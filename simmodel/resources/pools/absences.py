@@ -90,7 +90,6 @@ class CapacityWindow:
 
     @property
     def why(self) -> str:
-        """The name of its purpose."""
         return self.purpose.why
 
     def __lt__(self, other: CapacityWindow) -> bool:
@@ -251,7 +250,6 @@ class NodeAbsences(Absences[Sequence[int]]):
 
     @property
     def pool(self) -> ChangingNodes:
-        """The pool."""
         return self._pool
 
     @property
@@ -266,7 +264,6 @@ class NodeAbsences(Absences[Sequence[int]]):
 
     @property
     def whole(self) -> tuple[int, ...]:
-        """All nodes."""
         return tuple(self._pool.units)
 
     def units_of(self, spec: OutageSpec | ReservationSpec) -> tuple[int, ...]:

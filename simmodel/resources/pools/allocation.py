@@ -300,20 +300,16 @@ class NodeTable:
 
     @property
     def complete(self) -> bool:
-        """Whether no node is down."""
         return bool((self.free[0] >= 0).all())
 
     @property
     def cores(self) -> int:
-        """Free cores on nodes that are up."""
         return int(np.maximum(self.free[0], 0).sum())
 
     def copy(self) -> NodeTable:
-        """Return an independent copy."""
         return self._with(self.free.copy())
 
     def full(self) -> NodeTable:
-        """Return the table with nothing taken and all nodes up."""
         return self._with(self.capacity.copy())
 
     def without(self, nodes: Iterable[int]) -> NodeTable:
@@ -335,7 +331,6 @@ class NodeTable:
         self._move(part, -1)
 
     def release(self, part: Allocation) -> None:
-        """Release parts of nodes."""
         self._move(part, 1)
 
     def _move(self, part: Allocation, sign: int) -> None:
@@ -379,7 +374,6 @@ class NodeTable:
         return ~used if self.switches is None else unused_switches(self.switches, used)
 
     def _kinds(self) -> list[tuple[tuple[float, float, float], int]]:
-        """Return the different capacities of nodes, with the number of nodes that have them."""
         if self._kept_kinds is None:
             self._kept_kinds = list(Counter(zip(*self.capacity.tolist(), strict=True)).items())
         return self._kept_kinds

@@ -80,7 +80,6 @@ class LiveGrant(Grant):
 
     @property
     def allocation(self) -> Any:
-        """The parts of these nodes that it holds."""
         return self._holder.now.allocation
 
     def grow(self, processors: int) -> Growth:

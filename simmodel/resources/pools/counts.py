@@ -245,7 +245,6 @@ class CountAbsences(Absences[int]):
 
     @property
     def pool(self) -> CountPool:
-        """The pool."""
         return self._pool
 
     @property
@@ -260,11 +259,9 @@ class CountAbsences(Absences[int]):
 
     @property
     def whole(self) -> int:
-        """All processors."""
         return self._pool.capacity
 
     def units_of(self, spec: OutageSpec | ReservationSpec) -> int:
-        """Return the number of processors that an outage or a reservation names."""
         return spec.processors or 0
 
     def restore(self, size: int | None, away: int, drained: int) -> None:
@@ -397,7 +394,6 @@ class PoolProfile:
 
     @property
     def processors(self) -> CountProfile:
-        """The profile of the processors."""
         return self._parts[""]
 
     @property

@@ -45,7 +45,6 @@ class _Kind:
 
 
 def _lowest(bits: int) -> int:
-    """Return the number of the lowest bit that is set."""
     return (bits & -bits).bit_length() - 1
 
 
@@ -490,7 +489,6 @@ class _OddJobs:
             self.jobs[job] = None
 
     def remove(self, job: LiveJob) -> None:
-        """Forget a job that leaves the queue."""
         if self.jobs:
             self.jobs.pop(job, None)
 

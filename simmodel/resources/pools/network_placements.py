@@ -116,7 +116,6 @@ class InGroups(OnNetwork):
 
     @classmethod
     def supports(cls, network: NodeNetwork) -> bool:
-        """Whether the network is a dragonfly."""
         return network.groups is not None
 
     def groups(self, table: Table) -> Numbers:

@@ -74,7 +74,6 @@ class NodeNetwork:
 
     @classmethod
     def of(cls, topology: Topology, names: Sequence[str]) -> NodeNetwork:
-        """Return the places of nodes with these names."""
         return cls(topology, numbers_of_hosts(topology, names))
 
     def part(self, nodes: Iterable[int]) -> NodeNetwork:
@@ -128,7 +127,6 @@ class NodeNetwork:
         return total / (len(found) * (len(found) - 1))
 
     def route(self, a: int, b: int) -> tuple[str, ...]:
-        """Return the names of the links from one node to another."""
         return tuple(self.topology.route(int(self.hosts[a]), int(self.hosts[b])))
 
     def links(self, nodes: ArrayLike) -> Numbers:
@@ -136,7 +134,6 @@ class NodeNetwork:
         return self.measure.among(self.hosts[np.asarray(nodes, dtype=np.intp)])
 
     def link_name(self, number: int) -> str:
-        """Return the name of a link from its number."""
         return self.measure.link_name(number)
 
     def shared(self, nodes: ArrayLike, others: ArrayLike) -> tuple[str, ...]:
@@ -201,5 +198,4 @@ class Walked:
         return np.array(sorted({link for a in every for b in every for link in self._route(a, b)}), dtype=np.intp)
 
     def link_name(self, number: int) -> str:
-        """Return the name of a link."""
         return self._names[number]

@@ -391,7 +391,6 @@ class NodeStates:
             self._there += [0] * size
 
     def _count(self, kind: Class) -> int:
-        """Return the number of nodes that satisfy the least of a class now."""
         return int(np.count_nonzero(self.ends.satisfying(_least(kind))))
 
     def fits(self, job: LiveJob) -> bool | None:
@@ -413,7 +412,6 @@ class NodeStates:
         return np.array([self._rows[job] for job in there if self.fits(job) is not False], dtype=np.intp)
 
     def jobs(self, rows: Numbers) -> list[LiveJob]:
-        """Return the jobs of rows, which have one."""
         found = self._jobs
         return [found[row] for row in rows.tolist()]
 
@@ -553,7 +551,6 @@ def _class(cores: float, gpus: float, memory: float) -> Class:
 
 
 def _least(kind: Class) -> Shape:
-    """Return the least of the shapes of a class."""
     cores, gpus, power = kind
     return cores, gpus, 2.0 ** (power - 1) if power else 0.0
 

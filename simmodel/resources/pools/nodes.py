@@ -103,7 +103,6 @@ class WholeNodes:
 
     @property
     def by_number(self) -> bool:
-        """Whether idle nodes are taken by number."""
         return self._place is None
 
     def width(self, job: LiveJob) -> int:
@@ -129,7 +128,6 @@ class WholeNodes:
             self.odd += 1
 
     def remove(self, job: LiveJob) -> None:
-        """Forget a job that leaves the queue."""
         if job in self._odd_jobs:
             del self._odd_jobs[job]
             self.odd -= 1
@@ -137,7 +135,6 @@ class WholeNodes:
     # ------------------------------------------------------------------ allocations
 
     def find_idle(self, table: NodeTable) -> None:
-        """Find the idle nodes in the table of the pool."""
         self.idle = (table.free[0] == self.cores).nonzero()[0].tolist()
 
     def take(self, job: LiveJob, width: int, table: Table | None = None) -> Allocation:
@@ -208,18 +205,15 @@ class CoresAnywhere:
         return self.known and not self._others
 
     def asks(self, job: LiveJob) -> bool:
-        """Whether a job is for cores anywhere."""
         if job.history is not None and job.history.resumes:
             return False
         return job.request is None or job.request.anywhere
 
     def add(self, job: LiveJob) -> None:
-        """Note a job that joins the queue."""
         if not self.asks(job):
             self._others[job] = None
 
     def remove(self, job: LiveJob) -> None:
-        """Forget a job that leaves the queue."""
         self._others.pop(job, None)
 
 

@@ -81,7 +81,6 @@ class Consumables:
         return [name for name, amount in need.items() if not self.fits({name: amount})]
 
     def fits(self, need: Mapping[str, float]) -> bool:
-        """Whether these amounts are free."""
         return all(self.free[name] + self.slack[name] >= amount for name, amount in need.items())
 
     def take(self, need: Mapping[str, float]) -> None:
@@ -115,7 +114,6 @@ class Consumables:
         return profiles
 
     def state(self) -> tuple[tuple[str, float], ...]:
-        """Return the free amounts by name."""
         return tuple((name, float(free)) for name, free in self.free.items())
 
     def restore(self, free: Iterable[tuple[str, float]]) -> None:
@@ -169,12 +167,10 @@ class ClaimQueue:
         self._numbers = self._places = 0
 
     def next_number(self) -> int:
-        """Return the number of the next claim."""
         self._numbers += 1
         return self._numbers
 
     def next_place(self) -> int:
-        """Return the number of the next entry in the queue."""
         self._places += 1
         return self._places
 

@@ -187,7 +187,6 @@ class _Together(ManyCores):
         return None if found == "execute" else found
 
     def execute(self, task: LiveTask, seconds: float) -> Phase:
-        """Run a task together with the others."""
         self._ends[task] = event = Event(self.env)
         self._join(task)
         yield event
@@ -197,7 +196,6 @@ class _Together(ManyCores):
         raise NotImplementedError
 
     def _leave(self, task: LiveTask) -> None:
-        """Let the process of a task go on."""
         self._ends.pop(task).succeed()
 
     def _set_alarm(self, at: float, call: Callable[[], None]) -> None:

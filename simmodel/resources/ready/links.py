@@ -94,7 +94,6 @@ class TDMALink(Link):
         return inf if self.owners[self.slot(now) % len(self.owners)] == transfer.source else 0.0
 
     def until(self, now: float) -> float:
-        """Return the end of the current slot."""
         return float((self.slot(now) + 1) * self.options["slot"])
 
     def expected(self, transfer: Moving, now: float) -> float:

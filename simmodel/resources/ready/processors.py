@@ -84,7 +84,6 @@ class LLMServer(BatchedProcessor):
         return tokens <= float(self.options["kv"])
 
     def steps(self, task: LiveTask) -> int:
-        """Return the tokens to generate."""
         return int(task.amounts["output"])
 
     def step(self, batch: Sequence[Batched]) -> float:

@@ -75,7 +75,6 @@ class BurstBuffer(Storage):
         return [self.level, self.since, self.busy]
 
     def restore_own(self, values: Any) -> None:
-        """Take back the state."""
         self._set(*values)
 
 
@@ -114,7 +113,6 @@ class TapeLibrary(Storage):
         return None if spec.read_bandwidth < inf else "needs a read_bandwidth, that of a drive"
 
     def read_bandwidth(self, readers: int) -> float:
-        """Return the bandwidth of the drives that read."""
         return self.spec.read_bandwidth * readers
 
     def add(self, file: str, size: float, cause: str = "given", *, pins: int = 0) -> None:

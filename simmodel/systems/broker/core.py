@@ -137,7 +137,6 @@ class Later(Source):
         super().__init__(broker, [[coming]], job.family)
 
     def submit(self, row: Any) -> None:
-        """Submit the job."""
         if self.job.state not in OVER:  # else it was cancelled before it came
             self.broker.take_in(self.job)
 
@@ -642,7 +641,6 @@ class BrokerCore(JobLife[BrokeredJob]):
 
 
 def _broker(job: BrokeredJob) -> BrokerCore:
-    """Return the broker of a job."""
     broker = job.family.owner
     assert isinstance(broker, BrokerCore)
     return broker

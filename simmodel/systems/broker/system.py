@@ -461,7 +461,6 @@ class BrokerKind(Kind):
         return BrokerOptions.of(values)
 
     def option_names(self, spec: BrokerSpec) -> list[str]:
-        """Return the names of the options of a broker and of the places below it."""
         below = [name for place in spec.places.values() for name in _kind(place).option_names(place)]
         return list(dict.fromkeys([*BrokerOptions.names()[:-1], *below]))
 

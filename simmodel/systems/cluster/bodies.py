@@ -154,17 +154,14 @@ class BodyHolder(Holder):
 
     @property
     def title(self) -> str:
-        """Its name in messages."""
         return f"job {self.job.id}"
 
     @property
     def held(self) -> Run:
-        """The execution."""
         return self._run
 
     @property
     def holds(self) -> bool:
-        """Whether the body runs."""
         process = self._run.process
         return process is not None and process.is_alive and self._run.entry is not None
 

@@ -159,7 +159,6 @@ class _Execution:
     # ------------------------------------------------------------------ phases
 
     def begin(self, kept: Kept) -> None:
-        """Begin an attempt."""
         self._state = Progress("", 0.0, 0.0, kept.saved, 0, kept._replace(ran=0.0))
         self._enter("restart" if kept.saved else "work")
         self._go()

@@ -259,7 +259,6 @@ class ClusterCore:
         return "requeued" if self.spec.on_failure == "resubmit" else "lost"
 
     def unblock(self, job: LiveJob) -> None:
-        """Drop the unmet dependencies of a job."""
         if self.dependencies is not None:
             self.dependencies.unblock(job)
 
@@ -342,7 +341,6 @@ class ClusterCore:
         self.on_resized = self._hooks["job_resized"]
 
     def tell(self, hook: str, *what: Any) -> None:
-        """Call a hook."""
         for call in self._hooks[hook]:
             call(*what)
 

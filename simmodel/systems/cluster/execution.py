@@ -86,7 +86,6 @@ class JobExecution:
 
     @cached_property
     def _bodies(self) -> Bodies:
-        """The part that runs the bodies of jobs."""
         from simmodel.systems.cluster.bodies import Bodies
 
         return Bodies(self._core, self.finish, self._changed)
@@ -238,7 +237,6 @@ class JobExecution:
 
     @property
     def places(self) -> tuple[Pool, ...]:
-        """The places of the cluster."""
         return self._core.places
 
     def take_back(self, job: LiveJob) -> None:

@@ -133,7 +133,6 @@ class LogArrivals(Arrivals[Any]):
         super().__init__(core.env, blocks, core.submit_priority)
 
     def number_at(self, row: int) -> int:
-        """Return the number of the job in a row."""
         return row if self._number_of is None else self._number_of(row)
 
     def state(self) -> list[WorkState]:

@@ -193,16 +193,13 @@ class MirroredExecution(JobExecution):
     # ------------------------------------------------------------------ jobs by id
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Register a job by its id."""
         if job.place in self._queues:
             self._jobs[job.id] = job
 
     def job_ended(self, run: Run, _status: str) -> None:
-        """Forget a job that has ended."""
         if run.job.over:
             self.job_cancelled(run.job)
 
     def job_cancelled(self, job: LiveJob) -> None:
-        """Forget a job that was withdrawn."""
         if self._jobs.get(job.id) is job:
             del self._jobs[job.id]

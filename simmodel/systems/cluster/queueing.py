@@ -72,11 +72,9 @@ class QueueRules:
         return False
 
     def waits(self, job: LiveJob) -> None:
-        """Note that the job waits."""
         self._waiting[job] = None
 
     def runs(self, job: LiveJob) -> None:
-        """Count a job that runs."""
         self._running += 1
         self._running_of[job.user] = self._running_of.get(job.user, 0) + 1
 
@@ -101,7 +99,6 @@ class QueueRules:
         return freed
 
     def forget(self, job: LiveJob) -> None:
-        """Forget a job that was withdrawn."""
         self._waiting.pop(job, None)
         if job in self.held:
             self.held.remove(job)
@@ -273,7 +270,6 @@ class Queueing:
         return self._queued
 
     def move(self, job: LiveJob, place: Pool) -> None:
-        """Move a waiting job to the queue of another place."""
         self._take_out(job)
         bind(job, place)
         self.queues[place].add(job)
@@ -297,7 +293,6 @@ class Queueing:
         return job.rules.ended(job) if job.rules is not None else ()
 
     def held(self) -> Iterator[LiveJob]:
-        """Yield the held jobs, queue by queue."""
         for rules in self.rules.values():
             yield from rules.held
 

@@ -377,7 +377,6 @@ class JobTraffic:
             self.plan_end(talk.run, max(now, min(at, talk.limit_at)))
 
     def runs(self, run: Run) -> bool:
-        """Whether a run with traffic goes on."""
         return run in self._talks
 
     def plan_end(self, run: Run, at: float) -> None:

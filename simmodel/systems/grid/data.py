@@ -366,7 +366,6 @@ class DataManager:
         return why
 
     def links(self, source: Site, site: Site) -> tuple[str, ...]:
-        """Return the names of the links of the route from one site to another."""
         return self.network.route(source.name, site.name)
 
     def nearest(self, _file: str, size: float, sources: list[Site], site: Site) -> Site:

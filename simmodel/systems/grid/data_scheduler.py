@@ -70,7 +70,6 @@ class EndedJob:
 
     @property
     def needs_files(self) -> bool:
-        """Whether it had inputs."""
         return bool(self.inputs)
 
 
@@ -187,13 +186,11 @@ class DataScheduler:
     # ------------------------------------------------------------------ what it hears
 
     def job_assigned(self, job: Brokered, site: Site) -> None:
-        """Note that a job has got a site."""
         if self._active and getattr(site, "system", None) is not None and site in self.grid.places:
             self.view.assigned.append((job, site))
             self._wake()
 
     def file_added(self, storage: Storage, file: str, _size: float, _cause: str) -> None:
-        """Note that a file has come to a site."""
         if self._active and self._is_ours(storage):
             self.view.added.append(file)
             self._wake()

@@ -88,7 +88,6 @@ class GridLedger(Ledger):
     attempts: array[int]
 
     def grow(self, rows: int) -> None:
-        """Append empty rows."""
         for name, (kind, empty) in _COLUMNS.items():
             getattr(self, name).extend(array(kind, (empty,)) * rows)
         self.rows += rows
@@ -212,7 +211,6 @@ class StreamedLedger(GridLedger):
         self.rows += rows
 
     def column(self, name: str, rows: NDArray[np.int64]) -> NDArray[Any]:
-        """Take a column of some rows out, as an array."""
         kind, empty = _COLUMNS[name]
         taken = map(getattr(self, name).pop, rows.tolist(), repeat(empty))
         return np.fromiter(taken, dtype=_TYPES[kind], count=len(rows))

@@ -42,7 +42,6 @@ class GridJob(BrokeredJob):
 
     @property
     def needs_files(self) -> bool:  # type: ignore[override]
-        """Whether it has inputs."""
         return bool(self.inputs)
 
     course: Callable[[Run], object] | None

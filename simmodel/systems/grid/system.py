@@ -283,7 +283,6 @@ class GridKind(Kind):
         policies: GivenPolicies = None,
         name: str | None = None,
     ) -> System[Any]:
-        """Return a live grid."""
         return Grid(env, spec, policy, policies=policies, name=name, **options.values())
 
     def check_data(self, snapshot: Snapshot, given: PolicyLike | None) -> None:
@@ -300,7 +299,6 @@ class GridKind(Kind):
         policies: GivenPolicies = None,
         data: PolicyLike | None = None,
     ) -> System[Any]:
-        """Return a live grid that continues from a snapshot."""
         assert isinstance(snapshot, GridSnapshot)
         return Grid.from_snapshot(env, snapshot, policy, policies, data)
 

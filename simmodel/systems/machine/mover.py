@@ -252,7 +252,6 @@ class DataMover:
         return fetch.done
 
     def next_number(self) -> int:
-        """Return the number of the next flight."""
         self._numbers += 1
         return self._numbers
 

@@ -216,7 +216,6 @@ class LiveSet(LiveWork):
 
     @property
     def env(self) -> Environment:  # type: ignore[override]
-        """The environment of the machine."""
         return self.machine.env
 
     @property
@@ -368,7 +367,6 @@ def build_processors(
 
 
 def _model(spec: ProcessorSpec) -> type[Processor]:
-    """Return the class of a processor."""
     plain = ManyCores if spec.cores > 1 else Processor
     return _checked(plain if spec.model is None else spec.model, Processor, spec, f"processor {spec.name}")
 

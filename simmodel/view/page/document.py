@@ -296,7 +296,6 @@ class Page:
         return zlib.compress(start + b"".join(self._arrays), level)
 
     def html(self) -> str:
-        """Return the page."""
         script = 'simmodelUnpack(document.getElementById("data").textContent).then((bytes) => simmodelShow(bytes));'
         return _document(self._head["title"], b64encode(self.data()).decode("ascii"), script, "'none'")
 

@@ -183,7 +183,6 @@ class Acting:
         self._performer.restore(self._preferred)
 
     def _noted(self) -> list[Outcome]:
-        """Take in the new outcomes of actions, and return them."""
         return [outcome for found in self._performer.outcomes() for outcome in self._note(found)]
 
     def _note(self, found: Outcome | Restored) -> list[Outcome]:

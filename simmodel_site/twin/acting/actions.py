@@ -164,7 +164,6 @@ class Action(Fields):
     value: int = 0
 
     def document(self) -> dict[str, Plain]:
-        """Return it as plain values."""
         return plain_fields(self)
 
     @classmethod

@@ -85,7 +85,6 @@ class CommandHands(ABC):
         """
 
     def words(self, command: Command) -> str:
-        """Return a command as it is sent."""
         return " ".join(self.writes[command])
 
     def look(self, job: int | str) -> JobNow | None:

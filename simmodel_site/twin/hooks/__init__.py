@@ -56,7 +56,6 @@ def check_paths(folder: Path, holder: str, **paths: str) -> None:
 
 
 def lua(text: str) -> str:
-    """Return a text as a string of Lua."""
     return '"' + text.replace("\\", r"\\").replace('"', r"\"") + '"'
 
 

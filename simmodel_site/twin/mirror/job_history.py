@@ -104,7 +104,6 @@ class _State:
         self.phase, self.ended, self.status, self.since = "over", event.time, event.status, event.time
 
     def requeue(self, event: Requeued) -> None:
-        """Wait again."""
         self.last_start, self.started = self.started, None
         self.phase, self.ended, self.status, self.since = "waiting", None, None, event.time
         self.partition, self.nodes = None, ()
@@ -157,7 +156,6 @@ class Entry:
 
     @property
     def request(self) -> Demand:
-        """The request of the job."""
         assert self.state.request is not None
         return self.state.request
 

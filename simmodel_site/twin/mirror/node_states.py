@@ -70,7 +70,6 @@ class NodeLedger:
 
     @property
     def out(self) -> dict[str, str]:
-        """The states of the nodes that are not up, by name."""
         return {name: self.state(name)[1] for name, (_, rank) in self._told.items() if rank}
 
     def tell(self, event: NodesChanged) -> tuple[bool, list[str]]:

@@ -40,7 +40,6 @@ class Places:
         self._consumables = {each.name for each in spec.consumables}
 
     def partition(self, name: str) -> str:
-        """Return the partition of the platform."""
         return self._partitions.get(name, name)
 
     def request(self, request: Demand) -> Demand:

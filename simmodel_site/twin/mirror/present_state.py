@@ -148,7 +148,6 @@ def _waiting(mirror: Mirror) -> int:
 
 
 def _released(mirror: Mirror, entry: Entry) -> Mirror:
-    """Return a copy of a mirror in which a job was released."""
     copy = mirror.copy()
     copy.apply(Released(cluster=mirror.cluster, job=entry.id, submit=entry.submit, time=mirror.now))
     return copy

@@ -222,7 +222,6 @@ class PbsSettings(PolledSettings):
     start: bool = False
 
     def open(self, cluster: str, folder: Path) -> PbsSource:
-        """Return the source."""
         return PbsSource(cluster, self, wake=self.wakening(cluster, folder))
 
     def hands(self, mode: Mode, *, restoring: bool = False) -> PbsHands:

@@ -117,7 +117,6 @@ class Given:
         return found
 
     def wrong(self, path: str, accepted: str) -> InputError:
-        """Return the error for a value."""
         return InputError(f"must be {accepted}, got {shown(self.get(path))}", place=f"{self.place}.{path}")
 
     def number(self, path: str, flat: str | None = None) -> float | None:

@@ -120,7 +120,6 @@ def _asked(commands: SlurmCommands) -> Iterator[Site]:
 
 
 def _asked_by(rest: SlurmRest) -> Iterator[Site]:
-    """Yield the parts of a site that slurmrestd reports."""
     for name in ("nodes", "partitions", "reservations", "licenses"):
         yield read_answer(rest.read(name), f"slurmrestd {name}")
 

@@ -151,7 +151,6 @@ class _Record:
         return {key: text for key, text in told if self.known.why(key, text) is not None}
 
     def listed(self, key: str) -> tuple[str, ...]:
-        """Return a list of names."""
         word = self.word(key)
         return () if is_none(word) else tuple(dict.fromkeys(split_list(word)))
 

@@ -151,7 +151,6 @@ class SlurmSettings(PolledSettings):
     socket: str | None = None
 
     def open(self, cluster: str, folder: Path) -> SlurmSource:
-        """Return the source."""
         rest = None if self.socket is None else SlurmRest(str(folder / self.socket), self.timeout)
         return SlurmSource(cluster, self, wake=self.wakening(cluster, folder), rest=rest)
 

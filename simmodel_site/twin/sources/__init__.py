@@ -50,7 +50,6 @@ class Refused(Counter[str]):
     """The last sentence."""
 
     def count(self, why: object) -> None:
-        """Count one more."""
         self.last = str(why)
         self[self.last if self.last in self or len(self) < MOST else "others"] += 1
 

@@ -37,7 +37,6 @@ class LinesSettings(Fields):
     follow: bool = True
 
     def open(self, cluster: str, folder: Path) -> LinesSource:
-        """Return the source."""
         return LinesSource(folder / self.path, cluster, follow=self.follow)
 
 

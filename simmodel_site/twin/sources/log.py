@@ -313,7 +313,6 @@ class EventsOf(Observer):
             self.tell(kind, job=job.id, submit=float(job.submit), **values)
 
     def job_submitted(self, job: LiveJob) -> None:
-        """Pass on the submission."""
         self._about(Submitted, job, request=request_of(job))
 
     def job_started(self, run: Run) -> None:
@@ -340,7 +339,6 @@ class EventsOf(Observer):
         self._about(Requeued, run.job)
 
     def job_resumed(self, run: Run) -> None:
-        """Pass on another start."""
         self.job_started(run)
 
     # ------------------------------------------------------------------ nodes

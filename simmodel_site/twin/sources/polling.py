@@ -62,7 +62,6 @@ class PolledSettings(Fields):
     timeout: float = 30.0
 
     def commands_of(self, scheduler: type[_C]) -> _C:
-        """Return the commands of a scheduler with these settings."""
         return scheduler(conf=self.conf, folder=self.folder, timeout=self.timeout)
 
     def wakening(self, cluster: str, folder: Path) -> Source | None:

@@ -203,7 +203,6 @@ class StreamSource:
 
     @cached_property
     def _errors(self) -> Any:
-        """The errors of the client."""
         with optional_imports():
             from redis import exceptions
         return exceptions

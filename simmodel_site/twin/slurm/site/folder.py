@@ -99,7 +99,6 @@ class SlurmFolder(Fields):
 
     @property
     def started(self) -> list[RecordedJob]:
-        """The jobs that have started."""
         return [each for each in self.recorded if each.start < inf]
 
     @property

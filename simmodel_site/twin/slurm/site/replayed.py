@@ -105,7 +105,6 @@ class Replay(Shown):
 
     @property
     def _starting(self) -> NDArray[np.bool_]:
-        """Which jobs start in the simulation."""
         starting: NDArray[np.bool_] = np.isfinite(self.jobs["simulated"])
         return starting
 
@@ -176,7 +175,6 @@ def _near_pairs(count: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
 
 
 def _named(jobs: Collection[int | str]) -> str:
-    """Return how many jobs there are, and the first of them."""
     first = sorted(jobs, key=natural_order)[:_FIRST]
     return f"{counted(len(jobs), 'job')}{', such as' if len(jobs) > _FIRST else ':'} {job_list(first)}"
 
