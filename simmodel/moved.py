@@ -21,6 +21,7 @@ MOVED = {
     "simmodel.commands.slurm": "simmodel_site.commands.slurm",
 }
 """New names of packages and modules by their old ones; a module of a package moved with it."""
+_OLD = tuple(MOVED)
 
 
 class _Follower:
@@ -31,6 +32,8 @@ class _Follower:
         cls, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of the module under its new name, or ``None``."""
+        if not name.startswith(_OLD):  # nearly all
+            return None
         old = next((each for each in MOVED if name == each or name.startswith(f"{each}.")), None)
         return None if old is None else ModuleSpec(name, cls(MOVED[old] + name[len(old) :]))  # type: ignore[arg-type]
 
