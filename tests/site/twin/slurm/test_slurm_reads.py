@@ -11,10 +11,10 @@ from simmodel_site.twin.slurm import commands
 from simmodel_site.twin.slurm.commands import READS, SlurmCommands, SlurmError
 from simmodel_site.twin.slurm.source import SlurmSettings, SlurmSource
 from tests.helpers.package_imports import imports
-from tests.helpers.paths import PACKAGE
+from tests.helpers.paths import SITE
 from tests.site.helpers.slurm_stub import ALL, JOB, READERS, calls, write_stub
 
-TWIN = sorted((PACKAGE / "twin").rglob("*.py"))
+TWIN = sorted((SITE / "twin").rglob("*.py"))
 STARTS_PROGRAMS = {"programs.py", "embedded.py", "submitting.py", "hooks/pbs_hook.py"}
 
 
@@ -69,10 +69,10 @@ def test_the_list_is_fixed() -> None:
 
 
 @pytest.mark.few(29)
-@pytest.mark.parametrize("path", TWIN, ids=lambda path: str(path.relative_to(PACKAGE)))
+@pytest.mark.parametrize("path", TWIN, ids=lambda path: str(path.relative_to(SITE)))
 def test_programs_are_started_in_one_place_and_never_by_a_shell(path: Path) -> None:
     names = {name.partition(".")[0] for name in imports(path)}
-    if str(path.relative_to(PACKAGE / "twin")) not in STARTS_PROGRAMS:
+    if str(path.relative_to(SITE / "twin")) not in STARTS_PROGRAMS:
         assert names.isdisjoint({"subprocess", "pty", "multiprocessing", "asyncio", "posix"})
     for node in ast.walk(ast.parse(path.read_text())):
         assert not (isinstance(node, ast.keyword) and node.arg == "shell")
