@@ -190,7 +190,7 @@ def found() -> dict[str, int]:
     }
 
 
-@pytest.mark.parametrize("name", LIMITS if SITE.exists() else LIMITS.keys() - {"loose parameters, per mille"})
+@pytest.mark.parametrize("name", [name for name in LIMITS if SITE.exists() or name != "loose parameters, per mille"])
 def test_no_wall_rises(found: dict[str, int], name: str) -> None:
     assert found[name] <= LIMITS[name], "a wall only falls: see the ratchet in CONTRIBUTING.md"
 
