@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from simmodel import __version__
 from simmodel.commands import COMMANDS, others
@@ -47,8 +47,6 @@ examples:
   simmodel list policies
 
 'simmodel COMMAND --help' shows the options of a command, with examples."""
-
-ANSWERS = ("-h", "--help", "--version")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -92,17 +90,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(words: list[str]) -> int:
     if not words or words[0] in ANSWERS:
-        print(_help() if "-h" in words[:1] or "--help" in words[:1] else f"simmodel {__version__}" if words else START)
+        print(ANSWERS[words[0]]() if words else START)
         return 0
     name, *arguments = words
     if name not in COMMANDS and name not in others():
         from simmodel.foundation.errors import unknown
-        from simmodel.foundation.packages import UNSEEN, installed
+        from simmodel.foundation.packages import unseen
 
         error = unknown("option", name, ANSWERS)
         if not name.startswith("-"):
             error = unknown("command", name, [*COMMANDS, *others()])
-            error.message += UNSEEN if not installed() else ""
+            error.message += unseen()
         raise error
     from simmodel.commands.parser import command_parser
 
@@ -134,6 +132,9 @@ def _help() -> str:
     lines = {**COMMANDS, **{name: f"from {module.partition('.')[0]}" for name, module in others().items()}}
     width = max(map(len, lines))
     return HELP.format(commands="\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items()))
+
+
+ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--version": lambda: f"simmodel {__version__}"}
 
 
 def _complain(sentence: str) -> int:

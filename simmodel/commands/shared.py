@@ -261,7 +261,6 @@ WORKERS = arguments(
 
 TRUST = argument("--trust", "let files name policies and processors as module:name, which imports code")
 
-
 WORKLOAD = "a file, a name from 'simmodel list workloads', or a generator such as layered:n=40,fat=0.5"
 
 HETSIM = argument("--config FILE", "HetSim's configuration: ranges of drawn work, reconfiguration", source)

@@ -8,10 +8,7 @@ import os
 import sys
 from functools import cache
 
-__all__ = ["UNSEEN", "installed", "offered"]
-
-UNSEEN = "; simmodel runs from a folder and is not installed, so that names of other packages are not found"
-"""The end of sentences about unknown names there."""
+__all__ = ["offered", "unseen"]
 
 
 @cache
@@ -57,6 +54,8 @@ def offered(group: str) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def installed() -> bool:
-    """Return whether simmodel is installed, or a folder that Python runs from: then no names of others are found."""
-    return "simmodel" in _tables()
+def unseen() -> str:
+    """Return the end of sentences about unknown names: in a folder that nobody installed no others are found."""
+    if "simmodel" in _tables():
+        return ""
+    return "; simmodel runs from a folder and is not installed, so that names of other packages are not found"

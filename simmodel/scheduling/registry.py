@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from simmodel.foundation.entries import call_with, load, read_parameters, split_call, split_names
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.foundation.packages import UNSEEN, installed, offered
+from simmodel.foundation.packages import offered, unseen
 from simmodel.scheduling.protocol import Decides, DecidingObject, FunctionPolicy, Policy
 
 if TYPE_CHECKING:
@@ -167,6 +167,7 @@ if TYPE_CHECKING:
             ...
 
 
+GROUP = "simmodel.policies"  # of entry points
 DEEPEST = 50  # policies inside policies, as in portfolio(portfolio(easy))
 _EXPECTED = "must be a policy name, an object with decide(view), or a function of a view"
 
@@ -215,7 +216,7 @@ def _of_others() -> dict[str, _Entry]:
     One that cannot be imported breaks nothing: it is left out here, and who asks for its name gets the reason.
     """
     found = {}
-    for name, source in offered("simmodel.policies").items():
+    for name, source in offered(GROUP).items():
         with suppress(InputError):
             found[name] = _described(source)
     return found
@@ -357,7 +358,7 @@ def imports_code(text: str) -> bool:
 
 def _is_plain(name: str) -> bool:
     """Whether a policy reads its parameters as words of its own."""
-    source: Any = _ENTRIES[name].source if name in _ENTRIES else offered("simmodel.policies").get(name)
+    source: Any = _ENTRIES[name].source if name in _ENTRIES else offered(GROUP).get(name)
     made = _load(source.partition("(")[0]) if isinstance(source, str) else source
     return _is_policy_class(made) and made.plain
 
@@ -390,12 +391,12 @@ def _make(text: str, whole: str, asked: Sequence[Decides], **more: str) -> Polic
             isinstance(source, Policy) or list(inspect.signature(source).parameters) == ["view"]  # itself a policy
         )
     else:
-        if name in (others := offered("simmodel.policies")):
+        if name in (others := offered(GROUP)):
             _load(others[name])  # raises: it cannot be imported
         kinds = {*asked, "anything"}
         fitting = [each for each, entry in known.items() if not asked or (entry.decides or _kind_of(entry)) in kinds]
         error = unknown("policy", name, fitting)
-        error.message += UNSEEN if not installed() else ""
+        error.message += unseen()
         raise error
     options |= more
     if makes:

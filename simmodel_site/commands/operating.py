@@ -9,11 +9,12 @@ from typing import Any, Literal
 
 from simmodel.extending import TRUST, argument, command, group, source
 
-__all__ = ["check", "release", "run", "status", "watchdog"]
+__all__ = ["TWIN", "check", "release", "run", "status", "watchdog"]
 
 _CONFIG = argument("config CONFIG", "the configuration (TOML)", source)
 
 TWIN = argument("config CONFIG", "the configuration of the twin (TOML)", source)
+"""Also of the commands about jobs that wait."""
 
 
 @command(

@@ -24,10 +24,9 @@ from simmodel.extending import (
     whole,
     write_and_say,
 )
+from simmodel_site.commands.operating import TWIN
 
 __all__ = ["explain", "predict"]
-
-TWIN = argument("config CONFIG", "the configuration of the twin (TOML)", source)
 
 
 @command(
