@@ -67,7 +67,7 @@ def _seeds(text: str) -> int | list[int]:
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds; print means with confidence intervals."""
     from simmodel.catalogue import load_platform
-    from simmodel.experiments.exploration import explore
+    from simmodel.experiments.comparison import explore
     from simmodel.foundation.errors import InputError, unknown
     from simmodel.metrics.comparison import METRICS_OF
     from simmodel.platform import ClusterSpec

@@ -115,8 +115,8 @@ def compare_brokers(
     ]
     bins = dict(bins or {})
     found = simulated(
-        clusters,
-        workload,
+        {"": clusters},
+        {"": workload},
         runs,
         options,
         executor=executor,

@@ -127,15 +127,17 @@ class WhatIf(Shown):
             }
         )
 
-    def difference(self, one: str, other: str, name: str = "score", level: float = 0.95) -> Interval:
+    def difference(
+        self, one: str, other: str, name: str = "score", level: float = 0.95, *, metric: str | None = None
+    ) -> Interval:
         """Return the confidence interval of the difference of two policies, paired by sample.
 
         Parameters
         ----------
         one, other
             labels
-        name
-            a measure, ``unstarted`` or ``score``
+        metric, name
+            a measure, ``unstarted`` or ``score``; ``name`` is its old name
         level
             confidence
 
@@ -144,6 +146,7 @@ class WhatIf(Shown):
         ValueError
             if fewer than two samples count for both
         """
+        name = metric or name
         return paired_difference(self[one].values(name), self[other].values(name), level)
 
     # ------------------------------------------------------------------ output

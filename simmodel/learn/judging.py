@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.comparison import labelled_policies
-from simmodel.experiments.exploration import explore
+from simmodel.experiments.comparison import explore, labelled_policies
 from simmodel.foundation.display import Cells, Shown, counted, figures, text_table
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.learn.episodes import Span, apart, seconds_of, within
@@ -99,7 +98,7 @@ def judge(
     level
         confidence of the intervals, between 0 and 1
     options
-        of :func:`~simmodel.experiments.exploration.explore`, such as ``executor``, and of each simulation
+        of :func:`~simmodel.experiments.comparison.explore`, such as ``executor``, and of each simulation
 
     Raises
     ------
@@ -140,8 +139,8 @@ def judge(
         if name in runs or name in trained:
             raise InputError(f"must not have the name of a heuristic, {name!r}", place="agents")
     found = explore({"system": platform}, work, runs | others, seeds=[0], level=level, **options)
-    if metric not in found.metrics:
-        raise unknown("metric", metric, found.metrics)
+    if metric not in found.measures:
+        raise unknown("metric", metric, found.measures)
     column, policies = found.samples[metric], found.samples["policy"]
     beside = sorted(others, key=lambda name: (float(column[policies == name].mean()), name))
     labels |= {name: [name] for name in beside}

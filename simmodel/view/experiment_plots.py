@@ -51,7 +51,7 @@ _MARKS = "osD^vPX"
 
 
 class Explored(Protocol):
-    """An exploration, as plots need it: see :class:`~simmodel.experiments.exploration.Exploration`."""
+    """An exploration, as plots need it: see :class:`~simmodel.experiments.comparison.Comparison`."""
 
     @property
     def units(self) -> Mapping[str, str | None]:
@@ -59,7 +59,7 @@ class Explored(Protocol):
         ...
 
     @property
-    def metrics(self) -> list[str]:
+    def measures(self) -> list[str]:
         """The names of the metrics."""
         ...
 
@@ -123,8 +123,8 @@ def exploration(
 
 
 def _usual(found: Explored) -> list[str]:
-    known = [name for name in _PANELS if name in found.metrics]
-    return known[:1] if "slr" in known else known[1:] or known or found.metrics[:1]
+    known = [name for name in _PANELS if name in found.measures]
+    return known[:1] if "slr" in known else known[1:] or known or found.measures[:1]
 
 
 def _groups(found: Explored) -> list[tuple[str, str, str]]:
