@@ -29,6 +29,7 @@ from simmodel.commands.values import (
     one_of,
     seconds,
     seed,
+    share,
     source,
     whole,
 )
@@ -53,7 +54,9 @@ __all__ = [
     "READING",
     "REPAIR",
     "RULES",
+    "SAMPLE",
     "SEED",
+    "STOP",
     "TRUST",
     "UNTIL",
     "WORKERS",
@@ -71,6 +74,7 @@ __all__ = [
     "run_options",
     "see_working_folder",
     "seed_of",
+    "seeds",
     "split_names",
 ]
 
@@ -242,6 +246,45 @@ MACHINE = group(
 """The platform, as :func:`run_options` reads it."""
 
 UNTIL = argument("--until TIME", "stop at this time", seconds)
+
+
+def seeds(text: str) -> int | list[int]:
+    """Read the number of seeds, or the seeds themselves.
+
+    >>> seeds("5"), seeds("3,7")
+    (5, [3, 7])
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    several = "," in text
+    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
+    numbers = [int(part) for part in parts]
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
+    return numbers if several else numbers[0]
+
+
+STOP = arguments(
+    argument("--stop RULE", "add seeds until 'wait_mean ± 5 %%' or 'wait_mean decided'"),
+    argument("--budget N", "with --stop, the largest number of seeds (default: 1000)", at_least_one),
+)
+"""When a sequence of seeds ends."""
+
+SAMPLE = group(
+    "sample",
+    argument("--baseline NAME", "the policy or machine that others are compared with (default: the first)"),
+    argument(
+        "--resample {users,shaken,weeks}",
+        "intervals from one log: its users drawn anew by whole weeks, its submit times shaken (sensitivity, not "
+        "confidence), or the weeks of one run",
+        one_of(["users", "shaken", "weeks"]),
+    ),
+    argument("--runs N", "with --resample users or shaken, how many (default: 20)", at_least_one),
+    argument("--seeds N|A,B,C", "number of seeds of drawn work, or the seeds", seeds),
+    STOP,
+    argument("--level P", "confidence level of the intervals (default: 0.95)", share, default=0.95),
+)
+"""Where the sample of a comparison comes from."""
 
 
 def seed_of(text: str) -> Declared:

@@ -752,7 +752,9 @@ class Comparison(Shown):
                 verdict += ")"
                 told[f"{name}: no interval: {why.removesuffix(')')}"] = None
             if isfinite(each.log):
-                told[f"{name}: {each.log:+.1f} % on the log itself, lower in {100 * each.lower:.0f} % of the samples"] = None
+                told[
+                    f"{name}: {each.log:+.1f} % on the log itself, lower in {100 * each.lower:.0f} % of the samples"
+                ] = None
             elif each.difference.count > 1 and not self.results:
                 told[f"{name}: lower in {100 * each.lower:.0f} % of the samples"] = None
             apart = ("-" if each.difference.mean < 0 else "+") + self._written(

@@ -49,6 +49,6 @@ def doubts_about(log: Any, how: str) -> list[str]:
         return [f"{name}: {each}" for name, own in log.items() for each in doubts_about(own, how)]
     if how != "users" or not isinstance(log, Workload):
         return []
-    from simmodel.generators.resampling import resampling_doubts
+    from simmodel.work.resampling import resampling_doubts
 
     return resampling_doubts(log)
