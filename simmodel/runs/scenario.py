@@ -536,7 +536,7 @@ def _scenario(
     """Return the scenario of a call; a cluster without a policy is warned of."""
     scenario = Scenario.of(platform, workload, policy, **options)
     if policy is None and scenario.kind.name == "cluster" and snapshot_in(scenario.platform) is None:
-        text = "no policy given: a cluster runs under 'fcfs', and from the next version on under 'easy' as 'simmodel batch'"
+        text = "no policy given: a cluster runs under 'fcfs', in the next version under 'easy', as in 'simmodel batch'"
         warnings.warn(text, FutureWarning, stacklevel=3)
     return scenario
 
