@@ -113,9 +113,10 @@ A new column is an entry here; all but ``job`` and ``status`` are numbers.
 def derived(jobs: Jobs) -> dict[str, NDArray[Any]]:
     """Return the columns that jobs lack and that follow from others.
 
-    >>> jobs = {"job": [1], "submit": [0.0], "start": [2.0], "end": [5.0], "status": ["completed"], "attempts": [1]}
-    >>> derived({name: np.array(column) for name, column in jobs.items()})
-    {'run': array([3.]), 'wait': array([2.]), 'requested': array([nan])}
+    >>> jobs = {"submit": [0.0], "start": [2.0], "end": [5.0], "processors": [4]}
+    >>> found = derived({name: np.array(column) for name, column in jobs.items()})
+    >>> found["run"], found["wait"]
+    (array([3.]), array([2.]))
     """
     columns = dict(jobs)
     for name, make in DERIVED.items():
