@@ -22,7 +22,7 @@ from simmodel.work.workload import Report, Workload, has_value
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Resampling", "differences", "resampling_doubts", "shaken", "week_of"]
+__all__ = ["Resampling", "differences", "resampled", "resampling_doubts", "shaken", "week_of"]
 
 _WEEK = 604_800.0
 _LONG_TERM = 12  # weeks from the first to the last job, or half of the log, from which a user counts as long-term
@@ -168,7 +168,7 @@ class Resampling:
     def _nearest(
         self, rng: np.random.Generator, luck: _Luck, wanted: NDArray[np.float64], factor: float
     ) -> tuple[NDArray[np.int64], float]:
-        """Draw parts with replacement until their figures are near those wanted; return the nearest, how far they are."""
+        """Draw parts with replacement until their figures are near those wanted; return the nearest and their distance."""
         kinds = [np.flatnonzero(kind) for kind in (self.long, ~self.long & ~self.blocks, self.blocks)]
         best, least = np.zeros(len(self.names), dtype=np.int64), np.inf
         for _ in range(_DRAWS):
@@ -346,6 +346,11 @@ def _renumbered(specs: Any, piece: list[int]) -> list[Any]:
         kept = [attrs.evolve(each, job=new) for each, new in earlier if new < number]
         found.append(attrs.evolve(job, id=number, dependencies=kept))
     return found
+
+
+def resampled(workload: Workload, *, users: bool | float, weeks: int | None, load: float | None, seed: int) -> Workload:
+    """Return a log like this one: see :meth:`Workload.resampled`."""
+    return Resampling(workload, users=users, weeks=weeks).draw(load=load, seed=seed)
 
 
 def resampling_doubts(workload: Workload, *, users: bool | float = True) -> list[str]:
