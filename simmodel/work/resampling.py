@@ -168,7 +168,7 @@ class Resampling:
     def _nearest(
         self, rng: np.random.Generator, luck: _Luck, wanted: NDArray[np.float64], factor: float
     ) -> tuple[NDArray[np.int64], float]:
-        """Draw parts with replacement until their figures are near those wanted; return the nearest and their distance."""
+        """Draw parts with replacement until their figures are near those wanted; return the nearest and how near."""
         kinds = [np.flatnonzero(kind) for kind in (self.long, ~self.long & ~self.blocks, self.blocks)]
         best, least = np.zeros(len(self.names), dtype=np.int64), np.inf
         for _ in range(_DRAWS):
