@@ -231,20 +231,17 @@ class Resampling:
         later = (week - week_of(submit, float(np.nanmin(log["submit"])))) * _WEEK
         order = np.lexsort((rows, piece, submit + later))
         rows, piece, of, later = rows[order], piece[order], of[order], later[order]
-        columns: dict[str, Any] = {
-            column: log[column][rows] + later
-            for column in ("submit", "cancel", "recorded_start", "recorded_end")
-            if column in log
-        }
-        columns["job"] = np.arange(1, len(rows) + 1)
+        found = log.where(rows, name=name)
+        found = moved_to(found, found["submit"] + later)
+        columns: dict[str, Any] = {"job": np.arange(1, len(rows) + 1)}
         report = Report() + log.report
         if "preceding" in log:
-            columns["preceding"], lost = self._preceding(rows, piece, columns["submit"])
+            columns["preceding"], lost = self._preceding(rows, piece, found["submit"])
             if lost:
                 report.repaired["preceding job not before it in the resample: dependency ignored"] += lost
         if len(self.users):
             columns["user"] = self._user(log["user"][rows], of, np.where(self.blocks[parts], 0, copy)[of])
-        found = log.where(rows, name=name).replace(**columns)
+        found = found.replace(**columns)
         found.report = report
         if found.specs is not None:
             found.specs = _renumbered(found.specs, piece.tolist())
@@ -334,7 +331,7 @@ class Resampling:
             users += f", and {alone:,} jobs without a user, which stay with those of their week"
         told = (
             f"resampled from {self.workload.name} by whole weeks: {users}; load {load - 1:+.1%}, mean run time "
-            f"{run - 1:+.1%}, {hour:.1%} of the arrivals at another hour, {day:.1%} on another weekday"
+            f"{run - 1:+.1%}, arrivals by hour {hour:.1%} and by weekday {day:.1%} apart on average"
         )
         return told.replace("%", " %")
 
@@ -378,14 +375,13 @@ def _off(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[n
 def differences(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how far rows of figures are from those wanted: load, mean run time, arrivals by hour and by weekday.
 
-    The last two are the share of jobs in another hour or weekday.
+    The last two are the mean deviation of the share of an hour or a weekday, weighted with this share.
     """
     with np.errstate(all="ignore"):
         load = np.abs(figures[..., 0] / wanted[0] - 1)
         jobs, all_jobs = figures[..., 2:26].sum(axis=-1), wanted[2:26].sum()
         run = np.abs(figures[..., 1] / jobs / (wanted[1] / all_jobs) - 1)
-        shares, aims = figures[..., 2:] / jobs[..., None], wanted[2:] / all_jobs
-        apart = np.abs(shares - aims) / 2
+        apart = np.abs(figures[..., 2:] - wanted[2:]) / all_jobs
     found = np.stack([load, run, apart[..., :24].sum(axis=-1), apart[..., 24:].sum(axis=-1)], axis=-1)
     return np.where(np.isnan(found), np.where(jobs > 0, 0.0, np.inf)[..., None], found)
 
@@ -418,7 +414,7 @@ def resampling_doubts(workload: Workload, *, users: bool | float = True) -> list
     names, user = _users_of(workload, users is not False)
     count, run = counted_work(workload)
     work = np.bincount(user + 1, count * run, len(names) + 1) / max(float(count @ run), 1e-300)
-    doubts = [f"it spans {span:.1f} weeks, fewer than {_FEW_WEEKS}"] if span < _FEW_WEEKS else []
+    doubts = [f"it spans {span:.1f} weeks, fewer than {_FEW_WEEKS}"] if round(span) < _FEW_WEEKS else []
     if not len(names):
         return [*doubts, "it has no users: the jobs of a week stay together"]
     if len(names) < _FEW_USERS:

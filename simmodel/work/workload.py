@@ -617,9 +617,9 @@ class Workload:
         that is asked for are drawn with replacement. A long-term user begins at a random week of their own and goes
         round: after the last week comes the first. A temporary user arrives in a random week. So each job keeps its
         hour and weekday, and each user their order of jobs, sessions and think times; users lose what they had with
-        each other. Users are drawn until the offered load is within 2 % of the log's, the mean run time within 5 %,
-        and no more than 5 % of the arrivals are at another hour or weekday; if no draw is, single users are exchanged.
-        Only what is then missing of the load is made up by scaling the gaps. The report says so.
+        each other. Users are drawn until the offered load is within 2 % of the log's, and the mean run time and the
+        shares of arrivals by hour and by weekday (on average) are within 5 %; if no draw is, single users are
+        exchanged. Only what is then missing of the load is made up by scaling the gaps. The report says so.
 
         A copy of a user is another user, jobs are numbered anew, and ``preceding`` with them. The jobs without a user
         of one week stay together and are put into another week.
