@@ -248,26 +248,27 @@ class Resampling:
         return found
 
     def _evened(self, rng: np.random.Generator, parts: NDArray[np.intp], start: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return other starts of copies, until the load of weeks varies no more than the log's, over 1, 2, 4, 8 weeks.
+        """Return other starts of copies, until the load of weeks varies no more than the log's, over 1, 2 and 4 weeks.
 
         Users of one machine make room for each other: where they begin at any week, backlogs grow that no log has.
         """
         log, work = self._weekly(), self._weekly_of_parts()
         share = work.sum(axis=1)[parts]
-        if not share.sum() or self.weeks < _FEW_WEEKS:
+        if not share.sum() or min(self.weeks, self.circle) < _FEW_WEEKS:
             return start
         aim = np.maximum(_spreads(log), _LOAD)  # of a log whose weeks are alike
         placed = np.array([self._placed(work, part, begin) for part, begin in zip(parts, start, strict=True)])
         total = placed.sum(axis=0)
-        off = float((_spreads(total) / aim).max())
+        whole, off = total.sum(), float((_spreads(total) / aim).max())
         for copy in rng.choice(len(parts), _MOVES, p=share / share.sum()).tolist():
             if off <= 1:
                 break
             begin = int(rng.integers(self.cycle[parts[copy]]))
             own = self._placed(work, parts[copy], begin)
-            reached = float((_spreads(total - placed[copy] + own) / aim).max())
-            if reached < off:
-                total, off = total - placed[copy] + own, reached
+            moved = total - placed[copy] + own
+            reached = float((_spreads(moved) / aim).max())
+            if reached < off and abs(moved.sum() / whole - 1) < _LOAD / 2:
+                total, off = moved, reached
                 placed[copy], start[copy] = own, begin
         return start
 
@@ -360,9 +361,9 @@ def _copies(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int
 
 
 def _spreads(work: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much the work of 1, 2, 4 and 8 successive weeks varies, as a share of its mean."""
+    """Return how much the work of 1, 2 and 4 successive weeks varies, as a share of its mean."""
     until = np.concatenate([[0.0], np.cumsum(work)])
-    sums = [until[weeks:] - until[:-weeks] for weeks in (1, 2, 4, 8) if weeks < len(work)]
+    sums = [until[weeks:] - until[:-weeks] for weeks in (1, 2, 4)]
     return np.array([each.std() for each in sums]) / max(float(work.mean()), 1e-300)
 
 
