@@ -39,6 +39,8 @@ class LastRuns:
         whether there are no accounts, reservations of the policy or preemption
     test
         how long the backfill loop takes to test a job (s)
+    fast
+        whether runs are left out at all
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class LastRuns:
         *,
         usual: bool,
         test: float,
+        fast: bool = True,
     ) -> None:
         self._settings = settings
         self._queue = queue
@@ -72,6 +75,7 @@ class LastRuns:
         self._preemption = preemption
         self._usual = usual
         self._test = test
+        self._fast = fast
         self.noted = self.quiet = False
         self.cycle = 0.0, False, False
         self._full_noted = False  # as noted, of the last full run
@@ -136,7 +140,7 @@ class LastRuns:
         out after one that was cut.
         """
         loop = "backfill" if turn is None else "full" if turn.full else "main"
-        if loop not in self._settled or (turn is None and self._limit_passed(now)):
+        if not self._fast or loop not in self._settled or (turn is None and self._limit_passed(now)):
             return False
         if self._preemption is not None and self._preemption.exempts:
             return False
@@ -176,7 +180,7 @@ class LastRuns:
         """Return the next cycle of the backfill loop, of sorted jobs: the last one, if it can go on."""
         waiting, now, kept, settings = self._queue, view.now, self._kept, self._settings
         self._kept = None
-        usual = self._plain and waiting.alike and len(self._places.boards) == 1 and not self._test
+        usual = self._fast and self._plain and waiting.alike and len(self._places.boards) == 1 and not self._test
         usual = usual and not (settings.bf_min_age_reserve or settings.bf_min_prio_reserve)
         if usual:
             up = queue[0].board.up

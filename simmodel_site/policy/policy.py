@@ -79,6 +79,8 @@ class Slurm(Policy):
         the accounts, users and QOS, as slurmdbd has them; default: there are none
     reservations
         reservations that the loops keep, beside those of the platform: with flags, accounts or cores of nodes
+    fast
+        whether runs of both loops that would bring what the last one did are passed over; the starts are the same
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -218,7 +220,10 @@ class Slurm(Policy):
         switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
         reservations: Sequence[SlurmReservation] = (),
+        *,
+        fast: bool = True,
     ) -> None:
+        self.fast = fast
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
@@ -262,6 +267,7 @@ class Slurm(Policy):
             self._preemption,
             usual=accounts is None and self._preemption is None and not self.reservations,
             test=self.timing.test,
+            fast=fast,
         )
         self._events: Events | None = None
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
@@ -317,6 +323,7 @@ class Slurm(Policy):
             self.switches,
             self.accounts if accounts is None else accounts,
             self.reservations,
+            fast=self.fast,
         )
 
     def asked_at(self, instants: Sequence[float]) -> Slurm:
@@ -482,6 +489,7 @@ class Slurm(Policy):
                 clock.pass_to(now)
         if run is None:
             return
+        self._last.changed()  # limits count it no longer
         if self._priorities.charges is not None:
             self._calculate(at)
         held = self._running.ended(run, at)
