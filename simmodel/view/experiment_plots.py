@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from simmodel.view.style import (
     INK,
     ORANGE,
     PALE,
+    Look,
     Size,
     axes,
+    drawn,
     duration_axis,
     figure,
     hide_x,
@@ -80,6 +82,7 @@ class Explored(Protocol):
         ...
 
 
+@drawn
 def exploration(
     found: Explored,
     metrics: Sequence[str] | None = None,
@@ -87,6 +90,7 @@ def exploration(
     log: bool = False,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw means with their intervals: a panel per metric, a group per platform and workload, a colour per policy.
 
@@ -116,7 +120,7 @@ def exploration(
         _panel(ax, found, name, groups, policies, log)
         if first is None:
             first = ax
-            legend(ax, "upper left", (1.0, 1.03), handletextpad=0.3)
+            legend(ax, "upper left", (1.0, 1.0), handletextpad=0.3)
         if number + 1 < len(names):
             hide_x(ax)
     return fig
@@ -206,6 +210,7 @@ class Searched(Protocol):
         ...
 
 
+@drawn
 def front(
     found: Searched,
     objectives: Sequence[str] | None = None,
@@ -213,6 +218,7 @@ def front(
     colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw all runs, and the Pareto front, in the plane of two objectives.
 
@@ -291,8 +297,14 @@ class Indices(Protocol):
         ...
 
 
+@drawn
 def index_bars(
-    found: Indices, output: str | None = None, *, title: str | None = None, figsize: Size | None = None
+    found: Indices,
+    output: str | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the indices of an output as bars with their intervals, the most influential parameter on top.
 
@@ -332,8 +344,14 @@ def index_bars(
     return ax.figure  # type: ignore[return-value]
 
 
+@drawn
 def differences(
-    found: Mapping[str, Interval], label: str, *, title: str | None = None, figsize: Size | None = None
+    found: Mapping[str, Interval],
+    label: str,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw differences from a policy with their intervals, one row each, by name; those around zero are grey.
 
@@ -364,8 +382,14 @@ def differences(
     return ax.figure  # type: ignore[return-value]
 
 
+@drawn
 def effects(
-    found: Indices, output: str | None = None, *, title: str | None = None, figsize: Size | None = None
+    found: Indices,
+    output: str | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the deviation of the effects of parameters over their mean size, as Morris' method finds them.
 
@@ -396,13 +420,13 @@ def effects(
     ax = axes(None, (5.2, 4.2), figsize)
     far = float(max(rows["mu_star"].max(), np.nan_to_num(rows["sigma"]).max(), 1e-300)) * 1.12
     ax.plot([0, far], [0, far], color=PALE, linewidth=1.2, zorder=0)
-    ax.annotate("σ = μ*", (far, far), color=GREY, fontsize=8.5, ha="right", va="top")
+    ax.annotate("σ = μ*", (far, far), color=GREY, ha="right", va="top")
     errors = np.array([rows["mu_star"] - rows["mu_star_low"], rows["mu_star_high"] - rows["mu_star"]])
     ax.errorbar(rows["mu_star"], rows["sigma"], xerr=errors, fmt="o", color=BLUE, markersize=5, elinewidth=1.0)
     for row in rows.rows():
         if np.isfinite(row["sigma"]):
             at = (row["mu_star"], row["sigma"])
-            ax.annotate(row["parameter"], at, (4, 4), textcoords="offset points", color=INK, fontsize=8.5)
+            ax.annotate(row["parameter"], at, (4, 4), textcoords="offset points", color=INK)
     ax.set_xlim(0, far)
     ax.set_ylim(0, far)
     ax.set_xlabel(_LABELS["mu_star"])
@@ -420,7 +444,10 @@ _COLOURS = {"gradient boosting": BLUE, "simulation": COLOURS[2]}
 _TITLES = {"run": "Run time", "wait": "Wait"}
 
 
-def errors_of_methods(table: Table, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def errors_of_methods(
+    table: Table, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw the mean error of each method in hours as bars, a panel for each target.
 
     Parameters
@@ -438,7 +465,7 @@ def errors_of_methods(table: Table, *, title: str | None = None, figsize: Size |
         hours = rows["error"] / 3600
         bars = ax.barh(np.arange(len(names)), hours, 0.62, color=[_COLOURS.get(name, ORANGE) for name in names])
         shares = [f" {100 * share:.0f} %" for share in rows["relative"].tolist()]
-        ax.bar_label(bars, shares, fontsize=8.5, color=INK)
+        ax.bar_label(bars, shares, color=INK)
         ax.set_yticks(np.arange(len(names)), names)
         ax.invert_yaxis()
         ax.margins(x=0.18)
