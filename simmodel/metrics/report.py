@@ -20,8 +20,8 @@ _SHARES = ("utilisation", "unfairness")
 def duration(seconds: float) -> str:
     """Return seconds as text, in at most two units.
 
-    >>> [duration(s) for s in (0, 3.25, 75, 7384, 200_000, float("nan"))]
-    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '2 d 7 h', '-']
+    >>> [duration(s) for s in (0, 3.25, 75, 7384, 87_692, 200_000, float("nan"))]
+    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '24 h 21 min', '2 d 7 h', '-']
     """
     if not math.isfinite(seconds):
         return "-"
@@ -29,7 +29,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     for size, name, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
+        if whole >= 2 * size or (whole >= size and (whole % size >= smaller or not whole % size)):
             rest = whole % size // smaller
             return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"

@@ -81,7 +81,9 @@ def weeks(
     ax.set_xlabel(f"{unit} since the start")
     ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
     legend(ax, columns=4)
-    return tidy(ax, title=title, default=f"{value} of each cluster")
+    return tidy(
+        ax, title=title, default={"submitted": "jobs submitted", "handed": "jobs handed over"}.get(value, value)
+    )
 
 
 @drawn

@@ -7,7 +7,7 @@ figure. ``title`` replaces the default title.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -31,8 +31,8 @@ from simmodel.view.style import (
     colour_bar,
     coloured,
     drawn,
-    figure,
     headline,
+    narrow,
     panels,
     sequence,
     tidy,
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.metrics.comparison import Measured
+    from simmodel.metrics.statistics import Interval
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Workload
 
@@ -214,6 +215,7 @@ def comparison(
     warmup: Cut = None,
     cooldown: Cut = None,
     tau: float = TAU,
+    intervals: Mapping[str, Sequence[Interval]] | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     **look: Unpack[Look],
@@ -227,29 +229,34 @@ def comparison(
         SLR, speedup and utilisation of tasks
     warmup, cooldown, tau
         of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
+    intervals
+        by metric, the interval of each result; drawn on the bars
     title, figsize
-        title of the page; width and height of the figure, inches
+        title of the page; default: log, number of jobs, machine and policy if the runs share them; its size, inches
     """
     first = results[0]
     if metrics is None:
         metrics = next(names for names in _COMPARED if first.METRICS.keys() >= set(names))
     labels = metrics_known(results)
     table = compare(results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
-    columns = min(2, len(metrics))
-    rows = -(-len(metrics) // columns)
-    fig = figure((5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results))), figsize, title)
     names = table["result"].tolist()
-    for number, name in enumerate(metrics):
-        ax = fig.add_subplot(rows, columns, number + 1)
+    letters = "".join(chr(ord("a") + number) for number in range(len(metrics)))
+    pairs = [f"{letters[i : i + 2]:.<{min(2, len(letters))}}" for i in range(0, len(letters), 2)]
+    size = 5.2 * len(pairs[0]), 0.9 + len(pairs) * (0.7 + 0.3 * len(results))
+    fig, shown = panels(size, [(1, pair) for pair in pairs], figsize, title)
+    known = intervals or {}
+    at, colours = np.arange(len(names)), [colour for _, colour in coloured(names)]
+    for number, (name, ax) in enumerate(zip(metrics, shown, strict=True)):
         values = table[name].astype(np.float64)
-        lengths = np.nan_to_num(values)
-        colours = [colour for _, colour in coloured(names)]
-        ax.barh(np.arange(len(names)), lengths, height=0.68, color=colours, alpha=0.9)
+        half = np.array([each.half_width for each in known[name]] if name in known else [np.nan] * len(at))
+        lengths, widths = np.nan_to_num(values), np.nan_to_num(half)
+        ax.barh(at, lengths, height=0.68, color=colours, alpha=0.9)
+        ax.errorbar(lengths, at, xerr=half, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2)
         for y, value in enumerate(values.tolist()):
-            text = first.metric_text(name, value)
-            ax.annotate(text, (lengths[y], y), (4, 0), textcoords="offset points", va="center", color=INK)
-        ax.set_yticks(np.arange(len(names)), names if number % columns == 0 else [""] * len(names))
-        ax.set_xlim(0, 1.3 * max(float(lengths.max(initial=0.0)), 1e-12))
+            end = (lengths[y] + widths[y], y)
+            ax.annotate(first.metric_text(name, value), end, (4, 0), textcoords="offset points", va="center", color=INK)
+        ax.set_yticks(at, names if number % 2 == 0 or narrow(fig) else [""] * len(names))
+        ax.set_xlim(0, 1.4 * max(float((lengths + widths).max(initial=0.0)), 1e-12))
         ax.set_xticks([])
         ax.invert_yaxis()
         tidy(ax, grid="", title=labels[name][1])

@@ -21,8 +21,9 @@ from simmodel.view.style import (
     coloured,
     drawn,
     duration_axis,
-    figure,
+    font_size,
     legend,
+    narrow,
     panels,
     rows_named,
     span_axis,
@@ -177,14 +178,16 @@ def score_over_time(
     names = list(dict.fromkeys(scores["policy"].tolist()))
     known = scores["score"][np.isfinite(scores["score"])]
     most = float(known.max(initial=0.0)) or 1.0
-    levels = [-most * (0.08 + 0.09 * number) for number in range(len(names))]
+    line = 1.8 * font_size() * ax.figure.dpi / 72 / ax.bbox.height  # of the axes
+    step = max(0.09, 1.05 * line / max(1 - line * len(names), 0.3))
+    levels = [-most * step * (number + 0.9) for number in range(len(names))]
     for level, (name, colour) in zip(levels, coloured(names), strict=False):
         rows = scores.where(scores["policy"] == name)
         ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85)
         chosen = rows["time"][rows["chosen"] == 1]
         ax.plot(chosen, np.full(len(chosen), level), "|", color=colour, markersize=6, markeredgewidth=1)
     ax.axhline(0, color=GREY, linewidth=0.8)
-    ax.set_ylim(-most * (0.06 + 0.09 * len(names)), 1.05 * most)
+    ax.set_ylim(-most * step * (0.6 + len(names)), 1.05 * most)
     ax.set_ylabel("score (less is better)")
     time_axis(ax, result)
     ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most]
@@ -342,11 +345,11 @@ def outcomes(
         if a measure is unknown
     """
     rows_named("measure", measures, [*OF_JOBS, "unstarted", "score"])
-    fig = figure((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), figsize, title)
-    panels = fig.subplots(1, len(measures), sharey=True, squeeze=False)
-    for ax, name in zip(panels[0], measures, strict=True):
+    letters = "".join(chr(ord("a") + number) for number in range(len(measures)))
+    fig, shown = panels((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), [(1, letters)], figsize, title)
+    for ax, name in zip(shown, measures, strict=True):
         _bars(ax, found, name)
-    panels[0][0].set_yticks(np.arange(len(found)), [each.name for each in found])
+        ax.set_yticks(np.arange(len(found)), [each.name if ax is shown[0] or narrow(fig) else "" for each in found])
     return fig
 
 

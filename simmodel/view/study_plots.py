@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol, Unpack
 
 import numpy as np
@@ -214,7 +213,7 @@ def _bars(ax: Axes, parts: Sequence[BrokerRecord], value: str, name: str, by: st
         table = binned(part, by, [unit * each for each in bins])
         heights = table["jobs"] if value == "jobs" else np.nan_to_num(table["wait"]) / 3600
         ax.bar(np.arange(len(bins) - 1) + 0.4 * i - 0.2, heights[:-1], 0.4, color=colour, label=part.name)
-    ax.set_xticks(range(len(bins) - 1), [f"({low:,}, {high:,}]" for low, high in pairwise(bins)])
-    ax.set_xlabel(by if unit == 1 else f"{by} (h)")
+    ax.set_xticks(range(len(bins) - 1), [f"{high:,g}" for high in bins[1:]])
+    ax.set_xlabel(f"{by}, up to" if unit == 1 else f"{by} (h), up to")
     ax.set_ylabel("jobs" if value == "jobs" else "mean wait (h)")
     tidy(ax, default=name)

@@ -296,7 +296,8 @@ def panels(
     """
     new = figure(size, figsize, title)
     if narrow(new):
-        apart = [(height, letter) for height, letters in rows for letter in dict.fromkeys(letters)]
+        one = dict.fromkeys(("." + "".join(letters for _, letters in rows))[1:].replace(".", ""))
+        apart = [(next(height for height, letters in rows if letter in letters), letter) for letter in one]
         most = (_STYLE.get() or _SCREEN).height
         if figsize is None:
             high = new.get_figheight() * sum(height for height, _ in apart) / sum(height for height, _ in rows)
@@ -617,7 +618,7 @@ def _fit_title(ax: Axes, drawing: Figure) -> float:
     above = ax.get_legend()
     around = above.get_window_extent() if above is not None else None
     if around is not None and around.y0 >= ax.bbox.y1 - 2 and around.overlaps(title.get_window_extent()):
-        high = 72 * around.height / drawing.dpi
+        high = 72 * (around.y1 - ax.bbox.y1) / drawing.dpi
         ax.set_title(title.get_text(), loc="left", color=INK, pad=high + 4)
         lines += high / font_size()
     return lines
@@ -653,8 +654,10 @@ def _fit_ticks(axis: XAxis | YAxis, grows: bool) -> float:
         _set_ticks(axis, texts)
         return 0.01
     boxes = [text.get_window_extent() for text in texts]
+    turned = bool(texts) and texts[0].get_rotation() != 0
+    gap = 1.0 if across or turned else 0.4 * font_size() * _figure_of(axis.axes).dpi / 72
     spans = sorted((box.y0, box.y1) if across else (box.x0, box.x1) for box in boxes)
-    over = max((one[1] - other[0] + 1 for one, other in pairwise(spans)), default=0)
+    over = max((one[1] - other[0] + gap for one, other in pairwise(spans)), default=0)
     if over <= 0:
         return 0
     places = [text.get_position()[int(across)] for text in texts]
@@ -663,9 +666,9 @@ def _fit_ticks(axis: XAxis | YAxis, grows: bool) -> float:
     )
     if across and named and grows:
         return min(max(1.0, 0.3 * len(texts)), 4.0)
-    if named and not across and not texts[0].get_rotation():
+    if named and not across and not turned:
         slot = axis.axes.bbox.width / len(texts)
-        words = [word for text in texts for word in text.get_text().split()]
+        words = [word for text in texts for word in text.get_text().replace("-", "- ").split()]
         fits = max(map(len, words)) <= slot / max(
             box.width / len(text.get_text()) for box, text in zip(boxes, texts, strict=True)
         )
