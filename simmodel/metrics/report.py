@@ -6,13 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.display import figures, text_table
+from simmodel.foundation.units import seconds_in
 from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Report
 
-__all__ = ["duration", "figures", "lines_of", "metric_rows", "metric_text", "summary_text"]
+__all__ = ["duration", "figures", "in_seconds", "lines_of", "metric_rows", "metric_text", "summary_text"]
 
 _SHARES = ("utilisation", "unfairness")
 
@@ -80,7 +81,15 @@ def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None,
     two jobs on 4 processors
       jobs         ...
     """
-    return lines_of(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau))
+    return lines_of(result, in_seconds(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau)))
+
+
+def in_seconds(result: JobRecord, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics of a result with their times in seconds, whatever the unit of the result is."""
+    scale = seconds_in(result.time_unit)
+    power = {"s": 1, "processor-s": 1, "jobs/s": -1}
+    units = {name: power.get(unit, 0) for name, (unit, _) in {**JOB_METRICS, **CHECKPOINT_METRICS}.items()}
+    return {name: value * scale ** units[name] if units.get(name) else value for name, value in metrics.items()}
 
 
 class Described(Protocol):

@@ -105,7 +105,7 @@ def explain_result(
     >>> explain_result(simulate(12, "probe-4", "easy"), 3).expected
     1000.0
     """
-    if not result.scenario:
+    if "platform" not in result.scenario:
         raise InputError(
             f"{result.name}: cannot be explained: it has no scenario; use explain(platform, workload, ...)"
         )

@@ -191,7 +191,8 @@ def drawn(draw: Callable[Options, Picture]) -> Callable[Options, Picture]:
         if "color" in given:
             given["colour"] = given.pop("color")
         with _styled(style) as used:
-            found = draw(*args, **options)
+            shown: Any = [_in_seconds(each) for each in args]
+            found = draw(*shown, **options)
             own = given.get("ax") is None
             whole = _figure_of(found)
             if own:
@@ -334,6 +335,12 @@ def save_figure(drawing: Figure, path: str | Path) -> None:
 
 
 # ---------------------------------------------------------------------- what runs a plot shows
+
+
+def _in_seconds(arg: Any) -> Any:
+    if isinstance(arg, (list, tuple)):
+        return [_in_seconds(each) for each in arg]
+    return arg.in_seconds if isinstance(arg, JobRecord) else arg
 
 
 def _records(args: Iterable[Any]) -> list[JobRecord | TaskRecord]:
