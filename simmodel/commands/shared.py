@@ -54,11 +54,13 @@ __all__ = [
     "REPAIR",
     "RULES",
     "SEED",
+    "SET",
     "TRUST",
     "UNTIL",
     "WORKERS",
     "WORKLOAD",
     "backfill",
+    "changed_platform",
     "chosen_platform",
     "chosen_policy",
     "kept_runs",
@@ -72,6 +74,7 @@ __all__ = [
     "see_working_folder",
     "seed_of",
     "split_names",
+    "with_changes",
 ]
 
 
@@ -230,6 +233,16 @@ POLICY = group(
 )
 """The options that :func:`chosen_policy` reads."""
 
+SET = argument(
+    "--set PATH=VALUE",
+    "change the platform: nodes=+20, partitions.batch.max_time=12h, sites.BNL.speed=x1.2, queues.long=none; may be "
+    "repeated",
+    dest="changes",
+    action="append",
+    default=[],
+)
+"""Changes of the platform of a command, as :func:`changed_platform` makes them."""
+
 MACHINE = group(
     "platform",
     argument(
@@ -238,6 +251,7 @@ MACHINE = group(
         source,
     ),
     argument("--processors N", "replace those in the header of the log", at_least_one),
+    SET,
 )
 """The platform, as :func:`run_options` reads it."""
 
@@ -281,7 +295,31 @@ def kept_study(after: str) -> Declared:
 def chosen_platform(options: argparse.Namespace) -> Any:
     """Return the number of processors or the platform of :data:`MACHINE`; ``None``: that of the log."""
     platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
-    return platform if options.processors is None else options.processors
+    return changed_platform(options, platform if options.processors is None else options.processors)
+
+
+def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
+    """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
+
+    Raises
+    ------
+    InputError
+        a change is wrong
+    """
+    if not options.changes:
+        return platform
+    from simmodel.runs.changes import changed, changes_of
+
+    return changed(platform, changes_of(options.changes), log=getattr(options, "log", None))
+
+
+def with_changes(options: argparse.Namespace, title: str) -> str:
+    """Return the title of a run, which says what :data:`SET` changes.
+
+    >>> with_changes(argparse.Namespace(changes=["nodes=+20"]), "log under easy")
+    'log under easy, nodes=+20'
+    """
+    return ", ".join([title, *options.changes])
 
 
 def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) -> tuple[Any, dict[str, Any]]:
@@ -298,8 +336,11 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
     if options.platform is not None and read is None:
         platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
-    if options.processors is not None:
+    if options.processors is not None and options.changes:
+        platform = options.processors if platform is None else platform.with_processors(options.processors)
+    elif options.processors is not None:
         found["processors"] = options.processors
+    platform = changed_platform(options, platform)
     return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
 
 
