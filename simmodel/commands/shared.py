@@ -55,6 +55,7 @@ __all__ = [
     "RULES",
     "SEED",
     "SET",
+    "TOO_LONG",
     "TRUST",
     "UNTIL",
     "WORKERS",
@@ -298,6 +299,14 @@ def chosen_platform(options: argparse.Namespace) -> Any:
     return changed_platform(options, platform if options.processors is None else options.processors)
 
 
+TOO_LONG = argument(
+    "--too-long {reject,cut,split}",
+    "jobs that request more time than the limit of their partition or queue: reject them (default), cut them to it, or "
+    "split them into parts that follow each other",
+)
+"""What becomes of jobs that the limits of a platform exclude, as :func:`run_options` reads it."""
+
+
 def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
     """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
 
@@ -340,6 +349,8 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
         platform = options.processors if platform is None else platform.with_processors(options.processors)
     elif options.processors is not None:
         found["processors"] = options.processors
+    if getattr(options, "too_long", None) is not None:
+        found["too_long"] = options.too_long
     platform = changed_platform(options, platform)
     return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
 
