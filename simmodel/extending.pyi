@@ -14,6 +14,7 @@ from simmodel.commands.shared import (
     READING as READING,
     RULES as RULES,
     SEED as SEED,
+    TOO_LONG as TOO_LONG,
     TRUST as TRUST,
     WORKERS as WORKERS,
     chosen_platform as chosen_platform,
@@ -117,3 +118,4 @@ from simmodel.view.style import Look as Look, Size as Size
 from simmodel.work.job import OVER as OVER, partitions_in as partitions_in
 from simmodel.work.node_chunks import chunk_text as chunk_text
 from simmodel.work.prepare import Prepared as Prepared, prepare as prepare
+from simmodel.work.time_limits import TooLong as TooLong

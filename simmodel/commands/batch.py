@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from simmodel.commands.outputs import database, files, live, log_name, page, picture, plot, watched, write_and_say
-from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
+from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TOO_LONG, chosen_policy, run_options, with_changes
 from simmodel.commands.values import argument, command, output, seconds
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     LOG,
     POLICY,
     MACHINE,
+    TOO_LONG,
     RULES,
     files(
         argument("--schedule OUT.csv", "one line per job; times as in the log", output),
@@ -73,7 +74,7 @@ def run(options: argparse.Namespace) -> None:
         work,
         policy,
         events=options.events,
-        name=f"{log_name(options.log)} under {name}",
+        name=with_changes(options, f"{log_name(options.log)} under {name}"),
         stream=stream,
         **given,
     )

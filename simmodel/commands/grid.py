@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.outputs import PROGRESS, database, files, live, page, picture, plot, watched, write_and_say
-from simmodel.commands.shared import ELSEWHERE, READING, SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.shared import (
+    ELSEWHERE,
+    READING,
+    SEED,
+    SET,
+    TRUST,
+    UNTIL,
+    changed_platform,
+    see_working_folder,
+    with_changes,
+)
 from simmodel.commands.values import argument, command, group, output, source
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
         argument("--home SITE", "the home of these jobs, where the first files of a workflow are (default: none)", str),
         argument("--skip-bad-rows", "skip bad rows of CGSim's jobs, counted by reason"),
         READING,
+        SET,
     ),
     group(
         "policies",
@@ -86,7 +97,7 @@ def run(options: argparse.Namespace) -> None:
     for name in (broker, policy, options.data_policy or "nearest"):
         see_working_folder(name)
     simulation = start(
-        grid,
+        changed_platform(options, grid),
         workload,
         broker,
         policies=policy,
@@ -95,7 +106,7 @@ def run(options: argparse.Namespace) -> None:
         seed=options.seed,
         until=options.until,
         progress=options.progress,
-        name=f"{grid.name} under {broker}",
+        name=with_changes(options, f"{grid.name} under {broker}"),
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
     with watched(simulation, options.live):

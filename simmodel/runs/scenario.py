@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Estimates, Overrun, Sharing
+    from simmodel.work.time_limits import TooLong
     from simmodel.work.workload import Workload
 
 __all__ = [
@@ -157,7 +158,8 @@ class Scenario(Shown):
     until
         instant (s, or a text such as ``"2d"``) at which to stop; default: when all work has ended
     inputs
-        arguments that complete the platform or the workload when the run starts: ``processors``, ``config``
+        arguments that complete the platform or the workload when the run starts: ``processors``, ``too_long``,
+        ``config``
 
     Raises
     ------
@@ -314,6 +316,7 @@ class Scenario(Shown):
             "seed": system.env.seed if snapshot is None else None if self.seed is ... else self.seed,
             "until": self.until,
             "versions": versions(),
+            **self._kept_inputs(),
         }
         if stream is not None:
             from simmodel.results.streams import RecordStream
@@ -346,6 +349,10 @@ class Scenario(Shown):
         names = [str(place.name) for place in system.places] if kind.homes else []
         about: Any = {"homes": names, "of_nodes": system.of_nodes, "seed": env.seed}
         return system, read_submissions(system.work, self.workload, **about)
+
+    def _kept_inputs(self) -> dict[str, Any]:
+        kept = {name: self.inputs[name] for name in self.kind.kept_inputs if name in self.inputs}
+        return {"inputs": kept} if kept else {}
 
     def _chosen(self, system: System[Live]) -> dict[str, Any]:
         """Return the policies as stored in a document: names, ``None`` for objects."""
@@ -403,6 +410,7 @@ class Scenario(Shown):
                 options=options,
                 seed=... if seed is None else seed,
                 until=None if document["until"] is None else found["until"].number(least=None),
+                inputs=found["inputs"].table() if "inputs" in found else {},
             )
         except InputError as error:
             raise InputError(error.message, error.source or source, error.place) from None
@@ -549,6 +557,7 @@ def simulate(
     *,
     stream: str | Path,
     processors: int | None = None,
+    too_long: TooLong = "reject",
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
@@ -569,6 +578,7 @@ def simulate(
     policy: PolicyLike = "fcfs",
     *,
     processors: int | None = None,
+    too_long: TooLong = "reject",
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
@@ -673,6 +683,9 @@ def simulate(
         of the places, if these are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     processors
         of a cluster: replaces its number of processors
+    too_long
+        of a cluster: what becomes of jobs that request more time than the limit of their partition or queue allows:
+        ``"reject"``, ``"cut"`` to it, or ``"split"`` into parts that follow each other; the report counts them
     slowdowns
         of a broker: see :class:`~simmodel.platform.broker.BrokerSpec`
     config
