@@ -56,8 +56,8 @@ __all__ = [
     "RULES",
     "SAMPLE",
     "SEED",
-    "STOP",
     "SET",
+    "STOP",
     "TOO_LONG",
     "TRUST",
     "UNTIL",
@@ -71,6 +71,7 @@ __all__ = [
     "kept_study",
     "kind_arguments",
     "kind_options",
+    "log_of_platform",
     "options_of",
     "platform_for",
     "process_pool",
@@ -362,7 +363,21 @@ def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
         return platform
     from simmodel.runs.changes import changed, changes_of
 
-    return changed(platform, changes_of(options.changes), log=getattr(options, "log", None))
+    return changed(platform, changes_of(options.changes), log=log_of_platform(options))
+
+
+def log_of_platform(options: argparse.Namespace) -> str | None:
+    """Return the log of a command, whose machine is the platform if none is given.
+
+    Raises
+    ------
+    InputError
+        there are several
+    """
+    log: str | list[str] | None = getattr(options, "log", None)
+    if isinstance(log, list) and len(log) > 1 and options.platform is None and options.processors is None:
+        raise InputError("needs --platform or --processors where there are several logs", place="--set, --case")
+    return log[0] if isinstance(log, list) else log
 
 
 def with_changes(options: argparse.Namespace, title: str) -> str:

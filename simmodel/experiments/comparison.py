@@ -509,7 +509,10 @@ class Comparison(Shown):
         cell = self._cell(key)
         if self.results:
             return self.results[self.cells.index(cell)]
-        return Replications(self._rows(cell), self.level, self.stop)
+        return self._replications(cell)
+
+    def _replications(self, cell: Cell) -> Replications:
+        return Replications(self._rows(cell), self.level, self.stop, self.source.kind in ("users", "shaken"))
 
     def _cell(self, key: str | tuple[str, ...]) -> Cell:
         given = (key,) if isinstance(key, str) else key
@@ -531,7 +534,7 @@ class Comparison(Shown):
 
     def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
         """Return the mean of a metric in one case with its interval; nan if it has one value, or equal ones."""
-        return Replications(self._rows(self._cell(key)), self.level, self.stop)[metric]
+        return self._replications(self._cell(key))[metric]
 
     @property
     def table(self) -> Table:

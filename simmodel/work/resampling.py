@@ -276,7 +276,7 @@ class Resampling:
         """Return the work of each week of the log."""
         count, run = counted_work(self.workload)
         weeks = week_of(self.workload["submit"][self.rows])
-        return np.bincount(weeks, (count * run)[self.rows], self.circle)[: self.circle]
+        return np.bincount(weeks, (count * run)[self.rows], self.circle)[: self.circle].astype(np.float64)
 
     def _weekly_of_parts(self) -> NDArray[np.float64]:
         """Return the work of each part by its own weeks."""
@@ -284,7 +284,7 @@ class Resampling:
         wide = int(self.cycle.max(initial=1))
         inside = self.week < wide
         slot = self.part[inside] * wide + self.week[inside]
-        work = np.bincount(slot, (count * run)[self.rows[inside]], len(self.names) * wide)
+        work = np.bincount(slot, (count * run)[self.rows[inside]], len(self.names) * wide).astype(np.float64)
         return work.reshape(len(self.names), wide)
 
     def _placed(self, work: NDArray[np.float64], part: int, begin: int) -> NDArray[np.float64]:
