@@ -71,9 +71,7 @@ __all__ = ["compare", "portfolio"]
     ),
     examples=(
         "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
-        "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
-        "simmodel compare polaris-like --policies easy,easy-sjbf --resample users --runs 20",
-        "simmodel compare polaris-like --case 'tenth more: nodes=x1.1' --resample weeks",
+        "simmodel compare polaris-like --case 'a tenth more: nodes=x1.1' --resample weeks --workers 2",
     ),
 )
 def compare(options: argparse.Namespace) -> None:
