@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from simmodel.platform.cluster import ClusterSpec
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.systems.kinds import Kind
 
 __all__ = [
@@ -307,7 +308,7 @@ TOO_LONG = argument(
 """What becomes of jobs that the limits of a platform exclude, as :func:`run_options` reads it."""
 
 
-def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
+def changed_platform(options: argparse.Namespace, platform: GivenPlatform) -> GivenPlatform:
     """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
 
     Raises
@@ -317,9 +318,9 @@ def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
     """
     if not options.changes:
         return platform
-    from simmodel.runs.changes import changed, changes_of
+    from simmodel.runs.changes import changed
 
-    return changed(platform, changes_of(options.changes), log=getattr(options, "log", None))
+    return changed(platform, options.changes, log=getattr(options, "log", None))
 
 
 def with_changes(options: argparse.Namespace, title: str) -> str:
@@ -351,8 +352,9 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
         found["processors"] = options.processors
     if getattr(options, "too_long", None) is not None:
         found["too_long"] = options.too_long
-    platform = changed_platform(options, platform)
-    return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
+    return changed_platform(options, platform), found | {
+        name: getattr(options, name) for name in ("until", "seed", "progress")
+    }
 
 
 @contextmanager
