@@ -342,12 +342,15 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
     InputError
         if the platform is unknown, runs no jobs, or does not have one of the options
     """
-    platform, kind = (read, None)
+    platform: GivenPlatform = read
+    kind = None
     if options.platform is not None and read is None:
         platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
     if options.processors is not None and options.changes:
-        platform = options.processors if platform is None else platform.with_processors(options.processors)
+        from simmodel.runs.changes import changed
+
+        platform = changed(platform or options.processors, [f"processors={options.processors}"])
     elif options.processors is not None:
         found["processors"] = options.processors
     if getattr(options, "too_long", None) is not None:

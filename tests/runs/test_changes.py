@@ -109,6 +109,7 @@ def test_a_case_may_have_values_with_commas():
     [
         ("batch lublin-128-week --set nodes=+20 --set partitions.batch.max_time=12h", "on 148 processors"),
         ("batch lublin-128-week --processors 64 --set nodes=+20", "on 84 processors"),
+        ("batch lublin-128-week --platform kth-sp2 --processors 64 --set nodes=+20", "on 84 processors"),
         ("meta lublin-128-week --clusters 128,64 --set places.c2.nodes=+20", "under sgs-t, places.c2.nodes=+20"),
         ("grid tiers-30 --until 1h --set sites.T1-1.speed=x2", "tiers-30 under least-loaded, sites.T1-1.speed=x2"),
         ("machine hetsim-slow layered:n=9 --set processors.gpu=none", "layered:n=9 under hrr, processors.gpu=none"),
