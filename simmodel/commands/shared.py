@@ -314,13 +314,17 @@ def changed_platform(options: argparse.Namespace, platform: GivenPlatform) -> Gi
     Raises
     ------
     InputError
-        a change is wrong
+        a change is wrong, or there are several logs and no platform
     """
     if not options.changes:
         return platform
     from simmodel.runs.changes import changed
 
-    return changed(platform, options.changes, log=getattr(options, "log", None))
+    logs = getattr(options, "log", None)
+    first, *more = logs if isinstance(logs, list) else [logs]
+    if more and platform is None:
+        raise InputError("needs --platform or --processors, since the logs may be of different machines", place="--set")
+    return changed(platform, options.changes, log=first)
 
 
 def with_changes(options: argparse.Namespace, title: str) -> str:
