@@ -830,7 +830,7 @@ class Comparison(Shown):
         >>> from simmodel import Job
         >>> both = compare(1, {"a": [Job(run=5)], "b": [Job(run=9)]}, ["fcfs", "easy"])
         >>> both.plot("makespan").axes[0].get_yticklabels()[0].get_text()
-        'all 2 logs, easy'
+        'a, easy'
         """
         from simmodel.view.experiment_plots import differences, exploration
         from simmodel.view.plots import comparison
