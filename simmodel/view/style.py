@@ -131,7 +131,7 @@ _DURATIONS = (
 
 
 class Style(NamedTuple):
-    """The size of figures, the height at most, in inches; of their text in points; and of their pixels, an inch."""
+    """The width of figures and their height at most (inches), the size of their text (points), and pixels an inch."""
 
     width: float
     height: float
@@ -156,6 +156,7 @@ _SCREEN = Style(np.inf, np.inf, np.inf)
 _STYLE: ContextVar[Style | None] = ContextVar("style", default=None)  # of the figure that is being drawn
 _TEXTS: tuple[str, ...] = ("axes.titlesize", "figure.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
 _TEXTS += ("legend.fontsize", "legend.title_fontsize")
+_LEAST = 9.0  # the least size of text on a slide, points
 _WIDE = 45  # widths of letters that two panels beside each other take
 _DRAWN: WeakKeyDictionary[Axes, list[JobRecord]] = WeakKeyDictionary()  # results that share axes
 
@@ -283,7 +284,9 @@ def figure(size: Size, figsize: Size | None = None, title: str | None = None) ->
         import matplotlib.pyplot as plt
     style = _STYLE.get() or _SCREEN
     if figsize is None and style is not _SCREEN:
-        chosen = style.width, min(chosen[1] * style.text / 10, style.height)
+        high = chosen[1] * style.text / 10
+        chosen = style.width, min(high, style.height)
+        _settings()["font.size"] = min(style.text, max(_LEAST, style.text * style.height / high))  # pages on slides
     new: Any = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained")
     new.savefig = partial(_save, new)
     if title:
@@ -385,10 +388,11 @@ def about(*records: JobRecord | TaskRecord) -> str:
     """
     found = [_parts(record) for record in records]
     log, count, machine, policy = (each[0] if len(set(each)) == 1 else "" for each in zip(*found, strict=True))
-    names = dict.fromkeys(record.name for record in records)
-    called = [*(names if len(names) == 1 else ()), *([policy] if policy and policy not in names else [])]
-    told = ", ".join(part for part in (log, count, machine) if part)
-    return ": ".join(part for part in (", ".join(called), told) if part)
+    names = {record.name for record in records}
+    called = names.pop() if len(names) == 1 else ""
+    head = ", ".join(part for part in (called, policy if policy not in called else "") if part)
+    told = ", ".join(part for part in (log if log not in called else "", count, machine) if part)
+    return ": ".join(part for part in (head, told) if part)
 
 
 def _labels(records: Sequence[JobRecord]) -> list[str]:
@@ -579,7 +583,8 @@ def _settings(*, usual: bool = False) -> Any:
 
 def headline(drawing: Figure, title: str, told: str = "") -> None:
     """Write the title of a page, and below it what is told of the run."""
-    text = "\n".join(each for each in (title, told) if each)
+    parts = told.replace(" ", "\u00a0").replace("\u00a0·\u00a0", " · ")  # lines break between them
+    text = "\n".join(each for each in (title, parts) if each)
     if text:
         drawing.suptitle(text, x=0.01, ha="left", color=INK)
 
@@ -607,7 +612,7 @@ def _wrapped(text: Text, right: float, axis: int = 0, least: float | None = None
     if not text.get_text() or end - start <= room:
         return 0
     lines = text.get_text().split("\n")
-    width = max(int(max(map(len, lines)) * room / (end - start)), 6)
+    width = max(int(0.96 * max(map(len, lines)) * room / (end - start)), 6)
     found = [part for each in lines for part in fill(each, width, break_long_words=False).split("\n")]
     text.set_text("\n".join(found))
     return len(found) - len(lines)
