@@ -145,7 +145,7 @@ class Resampling:
             if abs(reached - 1) <= _LOAD:
                 break
             push /= reached or 1.0
-        found.report.note(self._told(figures, factor * reached))
+        found.report.note(self._told(figures, factor))
         if abs(reached - 1) > _LOAD and 0 < reached < np.inf:
             found.report.note(f"gaps between submissions multiplied by {reached:.3f}: the users alone miss the load")
             scaled = scale_load(found, 1 / reached)
@@ -275,17 +275,17 @@ class Resampling:
         ]
         return named if user.dtype.kind == "O" else named.astype(str)
 
-    def _told(self, figures: NDArray[np.float64], load: float) -> str:
-        """Return what was drawn, and how far it is from the log."""
-        _, _, hour, day = differences(figures, self.figures)
-        run = figures[1] / figures[2:26].sum() / (self.figures[1] / self.figures[2:26].sum()) if figures[1] else 1.0
+    def _told(self, figures: NDArray[np.float64], factor: float) -> str:
+        """Return what was drawn, and how far it is from the log, or from what was wanted of it."""
+        load, run, hour, day = differences(figures, self.figures * (factor * self.weeks / self.span))
         users = f"{len(self.names) - self.blocks.sum():,} users, {self.long.sum():,} of them long-term"
         if self.blocks.any():
             alone = int(np.diff(self.begin)[self.blocks].sum())
             users += f", and {alone:,} jobs without a user, which stay with those of their week"
+        times = "" if factor == 1 else f" at {factor:.3g} times its load"
         told = (
-            f"resampled from {self.workload.name} by whole weeks: {users}; load {load - 1:+.1%}, mean run time "
-            f"{run - 1:+.1%}, arrivals by hour {hour:.1%} and by weekday {day:.1%} apart on average"
+            f"resampled from {self.workload.name} by whole weeks{times}: {users}; load off by {load:.1%}, mean run time "
+            f"by {run:.1%}, arrivals by hour by {hour:.1%} and by weekday by {day:.1%}"
         )
         return told.replace("%", " %")
 
