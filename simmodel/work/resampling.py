@@ -284,8 +284,8 @@ class Resampling:
             users += f", and {alone:,} jobs without a user, which stay with those of their week"
         times = "" if factor == 1 else f" at {factor:.3g} times its load"
         told = (
-            f"resampled from {self.workload.name} by whole weeks{times}: {users}; load off by {load:.1%}, mean run time "
-            f"by {run:.1%}, arrivals by hour by {hour:.1%} and by weekday by {day:.1%}"
+            f"resampled from {self.workload.name} by whole weeks{times}: {users}; load off by {load:.1%}, mean run "
+            f"time by {run:.1%}, arrivals by hour by {hour:.1%} and by weekday by {day:.1%}"
         )
         return told.replace("%", " %")
 
