@@ -27,7 +27,7 @@ __all__ = ["Resampling", "differences", "resampled", "resampling_doubts", "shake
 _WEEK = 604_800.0
 _LONG_TERM = 12  # weeks from the first to the last job, or half of the log, from which a user counts as long-term
 _LOAD, _OTHERS = 0.02, 0.05  # how far the load, and mean run time and arrivals by hour and weekday, may be off
-_DRAWS, _EXCHANGES, _TRIES = 64, 400, 4
+_DRAWS, _EXCHANGES, _TRIES, _MOVES = 64, 400, 4, 4000
 _FEW_WEEKS, _FEW_USERS, _MUCH = 8, 20, 0.25
 
 
@@ -216,6 +216,7 @@ class Resampling:
         start = self._begin(luck, parts, copy)
         blocks = rng.permutation(np.flatnonzero(self.blocks[parts]))
         start[blocks] = np.arange(len(blocks)) % self.weeks
+        start = self._evened(rng, parts, start)
         rounds = np.where(self.long[parts], -(-self.weeks // self.circle), 1)
         whose, again = _copies(rounds)
         begin, size = self.begin[parts[whose]], np.diff(self.begin)[parts[whose]]
@@ -245,6 +246,52 @@ class Resampling:
         if found.specs is not None:
             found.specs = _renumbered(found.specs, piece.tolist())
         return found
+
+    def _evened(self, rng: np.random.Generator, parts: NDArray[np.intp], start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return other starts of copies, until the load of weeks varies no more than the log's, over 1, 2 and 4 weeks.
+
+        Users of one machine make room for each other: where they begin at any week, backlogs grow that no log has.
+        """
+        log, work = self._weekly(), self._weekly_of_parts()
+        share = work.sum(axis=1)[parts]
+        if not share.sum() or min(self.weeks, self.circle) < _FEW_WEEKS:
+            return start
+        aim = np.maximum(_spreads(log), _LOAD)  # of a log whose weeks are alike
+        placed = np.array([self._placed(work, part, begin) for part, begin in zip(parts, start, strict=True)])
+        total = placed.sum(axis=0)
+        whole, off = total.sum(), float((_spreads(total) / aim).max())
+        for copy in rng.choice(len(parts), _MOVES, p=share / share.sum()).tolist():
+            if off <= 1:
+                break
+            begin = int(rng.integers(self.cycle[parts[copy]]))
+            own = self._placed(work, parts[copy], begin)
+            moved = total - placed[copy] + own
+            reached = float((_spreads(moved) / aim).max())
+            if reached < off and abs(moved.sum() / whole - 1) < _LOAD / 2:
+                total, off = moved, reached
+                placed[copy], start[copy] = own, begin
+        return start
+
+    def _weekly(self) -> NDArray[np.float64]:
+        """Return the work of each week of the log."""
+        count, run = counted_work(self.workload)
+        weeks = week_of(self.workload["submit"][self.rows])
+        return np.bincount(weeks, (count * run)[self.rows], self.circle)[: self.circle]
+
+    def _weekly_of_parts(self) -> NDArray[np.float64]:
+        """Return the work of each part by its own weeks."""
+        count, run = counted_work(self.workload)
+        wide = int(self.cycle.max(initial=1))
+        inside = self.week < wide
+        slot = self.part[inside] * wide + self.week[inside]
+        work = np.bincount(slot, (count * run)[self.rows[inside]], len(self.names) * wide)
+        return work.reshape(len(self.names), wide)
+
+    def _placed(self, work: NDArray[np.float64], part: int, begin: int) -> NDArray[np.float64]:
+        """Return the work by week of a copy of a part that begins in a week."""
+        cycle = int(self.cycle[part])
+        turned = np.roll(work[part, :cycle], begin)
+        return np.resize(turned, self.weeks)
 
     def _preceding(
         self, rows: NDArray[np.intp], piece: NDArray[np.intp], submit: NDArray[np.float64]
@@ -311,6 +358,13 @@ def _copies(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int
     """
     parts = np.repeat(np.arange(len(counts)), counts)
     return parts, np.arange(len(parts)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _spreads(work: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much the work of 1, 2 and 4 successive weeks varies, as a share of its mean."""
+    until = np.concatenate([[0.0], np.cumsum(work)])
+    sums = [until[weeks:] - until[:-weeks] for weeks in (1, 2, 4)]
+    return np.array([each.std() for each in sums]) / max(float(work.mean()), 1e-300)
 
 
 def _off(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:

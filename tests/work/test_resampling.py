@@ -349,3 +349,16 @@ def test_a_path_with_commas_is_not_misread(file):
 def test_a_missing_log_is_named(text):
     with pytest.raises(InputError, match=r"no such\.swf"):
         load_workload(text)
+
+
+def test_resamples_are_no_more_uneven_than_the_log_from_week_to_week() -> None:
+    """Users who make room for each other: each works for ten weeks, and one comes when another has gone."""
+    weeks = [(2 * user + week) % 40 for user in range(20) for week in range(10)]
+    submit = 604_800.0 * np.array(weeks) + 3600.0 * np.repeat(np.arange(20), 10)
+    order = np.argsort(submit)
+    columns = {"submit": submit[order], "user": np.repeat(np.arange(20), 10)[order]}
+    columns |= {"run": np.full(200, 36_000), "processors": np.ones(200, dtype=int)}
+    log = Workload(columns, processors=2)
+    for seed in range(5):
+        work = np.bincount(week_of(log.resampled(seed=seed)["submit"]))[:39]
+        assert work.std() / work.mean() < 0.25  # 0.4 where each begins at any week
