@@ -751,32 +751,34 @@ class Comparison(Shown):
         found = self._compared(metric)
         if not found:
             return []
-        rows = [["", "mean", "difference", ""]]
-        told: dict[str, None] = {}
-        works, seen = len(self.labels("workload")), set[Cell]()
+        rows, told = [["", "mean", "difference", ""]], []
+        without: dict[str, list[str]] = {}
+        one, seen = len(self.labels("workload")) == 1, set[Cell]()
         for each in found:
             cell = (each.platform, each.workload, each.policy)
-            verdict, of_one = each.verdict, bool(each.workload) or works == 1
-            base = self._base_of(cell) if of_one else None
+            if not (each.workload or one):
+                rows.append([self._name_of_all(cell), "", "", each.verdict])
+                continue
+            base, name = self._base_of(cell), self.name(cell)
             if base is not None and base not in seen:
                 seen.add(base)
                 rows.append([self.name(base), self._written(metric, base[0], each.before), "", "baseline"])
-            name = self.name(cell) if of_one else self._name_of_all(cell)
-            verdict, _, why = each.verdict.partition(": ") if "(no interval: " in each.verdict else (verdict, "", "")
+            verdict, _, why = (
+                each.verdict.partition(": ") if "(no interval: " in each.verdict else (each.verdict, "", "")
+            )
             if why:
                 verdict += ")"
-                told[f"{name}: no interval: {why.removesuffix(')')}"] = None
+                without.setdefault(why.removesuffix(")"), []).append(name)
+            share = f"lower in {100 * each.lower:.0f} % of the samples"
             if isfinite(each.log):
-                told[
-                    f"{name}: {each.log:+.1f} % on the log itself, lower in {100 * each.lower:.0f} % of the samples"
-                ] = None
+                told.append(f"{name}: {each.log:+.1f} % on the log itself, {share}")
             elif each.difference.count > 1 and not self.results:
-                told[f"{name}: lower in {100 * each.lower:.0f} % of the samples"] = None
-            apart = ("-" if each.difference.mean < 0 else "+") + self._written(
-                metric, each.platform, abs(each.difference.mean)
-            )
-            mean = self._written(metric, each.platform, each.value)
-            rows.append([name, *((mean, apart) if of_one else ("", "")), verdict])
+                told.append(f"{name}: {share}")
+            size = self._written(metric, each.platform, abs(each.difference.mean))
+            apart = ("-" if each.difference.mean < 0 else "+") + size
+            rows.append([name, self._written(metric, each.platform, each.value), apart, verdict])
+        for why, names in without.items():
+            told.append(f"no interval: {why}" if len(without) == 1 else f"{', '.join(names)}: no interval: {why}")
         return [self.title(metric), *text_table(rows, 1, indent=2), *(f"  {line}" for line in told), ""]
 
     def _name_of_all(self, cell: Cell) -> str:
