@@ -841,7 +841,9 @@ class Comparison(Shown):
         usual = [name for name in _ANSWERED if name in self.measures][:1] if names is None else names
         if len(usual) == 1 and self.source.kind != "run" and any(self.baseline):
             rows = [_drawn_row(self, each) for each in self._compared(usual[0])]
-            label = f"{self.title(usual[0])}, less {rows[0]['baseline']}" if rows else self.title(usual[0])
+            bases = {row["baseline"] for row in rows}
+            base = bases.pop() if len(bases) == 1 else next(name for name in self.baseline if name)
+            label = f"{self.title(usual[0])}: difference to {base}"
             return differences(rows, label, title=title or self._subject(), figsize=figsize, **look)
         if not self.results:
             return exploration(self, names, log=log, title=title, figsize=figsize, **look)
@@ -891,12 +893,14 @@ class Comparison(Shown):
         from simmodel.results.stores import json_text
 
         cases = [{**dict(zip(AXES, cell, strict=True)), "metrics": self._means(cell)} for cell in self.cells]
+        rows = list(self.differences.rows())
         sample = {"kind": self.source.kind, "count": self.source.count, "doubts": list(self.source.doubts)}
         document = {
             "sample": {**sample, "described": str(self.source), "level": self.level},
             "stop": None if self.stop is None else str(self.stop),
             "cases": cases,
-            "differences": list(self.differences.rows()),
+            "differences": [row for row in rows if not row["metric"].startswith("decision_")],
+            "timing": {"differences": [row for row in rows if row["metric"].startswith("decision_")]},
         }
         return json_text(document, path)
 
