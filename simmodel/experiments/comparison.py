@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
@@ -814,7 +814,8 @@ class Comparison(Shown):
         log: bool = False,
         title: str | None = None,
         figsize: Size | None = None,
-        **look: Unpack[Look],
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Figure:
         """Draw the differences to the baseline with their intervals; of single runs and several metrics the values.
 
@@ -826,7 +827,7 @@ class Comparison(Shown):
             of results, as of :meth:`metrics`
         log
             draw means on a logarithmic axis
-        title, figsize
+        title, figsize, style, save
             as of all plots
 
         >>> from simmodel import Job
@@ -838,6 +839,7 @@ class Comparison(Shown):
         from simmodel.view.plots import comparison
 
         names = None if metrics is None else self.shown(metrics)
+        look: Look = {"style": style, "save": save}
         usual = [name for name in _ANSWERED if name in self.measures][:1] if names is None else names
         if len(usual) == 1 and self.source.kind != "run" and any(self.baseline):
             rows = [_drawn_row(self, each) for each in self._compared(usual[0])]
