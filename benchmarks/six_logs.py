@@ -1,6 +1,6 @@
 """Is B better than A on six public logs: five policies against EASY, by users, shaken, weeks, logs and seeds.
 
-    python benchmarks/six_logs.py FOLDER [--runs 20] [--sources users,shaken,weeks] [--jobs 50000]
+    python benchmarks/six_logs.py FOLDER [--runs 20] [--sources users,shaken,weeks] [--jobs 50000] [--logs KTH-SP2,Theta]
 
 FOLDER holds the logs (SWF). Prints the verdict on the mean wait of each policy on each log as Markdown, and how far the
 resampled logs are from theirs in load, mean run time, and arrivals by hour and by weekday.
@@ -35,7 +35,7 @@ def read(folder: Path, most: int) -> dict[str, Workload]:
     found = {
         name: load_workload(folder / file, strict=False) for name, file in LOGS.items() if (folder / file).exists()
     }
-    return {name: first(log, most) if name == "RICC" else log for name, log in found.items()}
+    return {name: first(log, most) for name, log in found.items()}
 
 
 def drawn(seed: int) -> Workload:
@@ -69,9 +69,11 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--sources", default="users,shaken,weeks,logs,seeds")
-    parser.add_argument("--jobs", type=int, default=50_000, help="of RICC")
+    parser.add_argument("--jobs", type=int, default=50_000, help="the first ones of each log (default: 50,000)")
+    parser.add_argument("--logs", default=",".join(LOGS), help="names of logs, with commas")
     options = parser.parse_args()
     logs, sources = read(options.folder, options.jobs), options.sources.split(",")
+    logs = {name: logs[name] for name in options.logs.split(",") if name in logs}
     print(f"| log | sample | {' | '.join(POLICIES[1:])} |\n|---|---|{'---|' * len(POLICIES[1:])}")
     for name, log in logs.items():
         for how in [each for each in sources if each in ("users", "shaken", "weeks")]:

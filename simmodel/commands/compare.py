@@ -34,6 +34,7 @@ from simmodel.foundation.errors import InputError
 if TYPE_CHECKING:
     from simmodel.experiments.comparison import Comparison
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
+    from simmodel.runs.scenario import GivenPlatform
 
 __all__ = ["compare", "portfolio"]
 
@@ -113,7 +114,7 @@ def compare(options: argparse.Namespace) -> None:
     )
 
 
-def _machines(options: argparse.Namespace, platform: Any) -> Any:
+def _machines(options: argparse.Namespace, platform: GivenPlatform) -> Any:
     """Return the platform, or that and those of the cases, by name."""
     if not options.cases:
         return platform

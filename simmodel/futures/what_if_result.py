@@ -13,7 +13,7 @@ import numpy as np
 from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
 from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.futures.outcomes import Outcome, Sample, Starting
-from simmodel.metrics.differences import Source, compared, difference_table
+from simmodel.metrics import Source, compared, difference_table
 from simmodel.metrics.report import duration, metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective

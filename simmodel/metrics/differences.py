@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import figures
-from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.display import Fields, figures
 from simmodel.metrics.batch import MORE_IS_BETTER
 from simmodel.metrics.statistics import Interval, mean_interval, paired_samples, spread_interval
 from simmodel.work.table import Table
@@ -19,33 +17,27 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["RESAMPLES", "Difference", "Source", "compared", "difference_table", "old_order"]
+__all__ = ["Difference", "Source", "compared", "difference_table"]
 
-RESAMPLES = {
-    "users": "its users drawn anew by whole weeks",
-    "shaken": "its submit times shaken",
-    "weeks": "the weeks of one run",
-}
-"""The samples that come from one log, by the argument ``resample=``."""
 _TOLD = {
     "run": "one run",
     "seeds": "{count} seeds; differences are paired by seed, intervals are of their mean",
     "logs": "{count} logs; differences are paired by log, intervals are of their mean",
-    "users": "{count} resamples of the log, each as long: " + RESAMPLES["users"] + "; intervals are their spread",
-    "shaken": "{count} runs of the log, " + RESAMPLES["shaken"] + ": sensitivity to chance in it, not confidence",
+    "users": "{count} resamples of the log, each as long: users drawn anew by whole weeks; intervals are their spread",
+    "shaken": "{count} runs of the log, its submit times shaken: sensitivity to chance in it, not confidence",
     "weeks": "the weeks of one run: intervals are of the mean over its jobs",
 }
 _FEW = 5  # resamples whose spread says something
 
 
-@attrs.frozen
-class Source:
+@attrs.frozen(repr=False)
+class Source(Fields):
     """Where the sample of a comparison comes from.
 
     Parameters
     ----------
     kind
-        ``"run"`` (one run, no sample), ``"seeds"``, ``"logs"``, or one of :data:`RESAMPLES`
+        ``"run"`` (one run, no sample), ``"seeds"``, ``"logs"``; from one log: ``"users"``, ``"shaken"`` or ``"weeks"``
     count
         the number of samples
     doubts
@@ -180,28 +172,3 @@ def difference_table(found: Sequence[Difference]) -> Table:
     columns["runs"] = np.array([each.difference.count for each in found], dtype=np.int64)
     columns["verdict"] = np.array([each.verdict for each in found], dtype=str)
     return Table(columns)
-
-
-def old_order(
-    given: Sequence[Any], metric: str | None, is_metric: Callable[[Any], bool], usual: str
-) -> tuple[list[Any], str]:
-    """Return the two cases and the metric of ``difference(a, b, metric=...)``; old positional orders give a warning.
-
-    Raises
-    ------
-    InputError
-        there are more or fewer than two cases
-
-    >>> old_order(["sjf", "easy"], None, lambda name: name == "slr", "slr")
-    (['sjf', 'easy'], 'slr')
-    """
-    cases = list(given)
-    if len(cases) == 3 and metric is None:
-        at = next((i for i in (0, 2) if isinstance(cases[i], str) and is_metric(cases[i])), None)
-        if at is not None:
-            metric = cases.pop(at)
-            text = "difference(a, b, metric=...) takes the metric by its name; other orders go in the next version"
-            warnings.warn(text, FutureWarning, stacklevel=3)
-    if len(cases) != 2:
-        raise InputError(f"must be two cases, got {shown(cases)}", place="difference")
-    return cases, usual if metric is None else metric
