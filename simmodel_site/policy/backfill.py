@@ -5,8 +5,10 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -152,6 +154,8 @@ class Window:
         self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
+        pairs = enumerate(pairwise(slots))
+        self._gains = [i for i, (slot, after) in pairs if after.nodes & ~slot.nodes & nodes]  # whose next one has more
 
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
@@ -180,15 +184,9 @@ class Window:
                 before.append(found)
             self._after, self._middle = self._nodes, stop
         found = before[-1] & self._after if before else self._after
-        there, nodes = self._nodes, self._nodes
-        for i in range(first, count - 1):
-            slot = slots[i]
-            nodes &= slot.nodes
-            if (slots[i + 1].nodes & there) | nodes != nodes:
-                return found, slot.end
-            if slot.begin > end:
-                break
-        return found, 0
+        gains = self._gains
+        gain = bisect_left(gains, first)
+        return found, slots[gains[gain]].end if gain < len(gains) and gains[gain] <= stop else 0
 
 
 class Tallies:
