@@ -2,10 +2,15 @@
 
 from simmodel.commands.outputs import (
     PROGRESS as PROGRESS,
+    QUIET as QUIET,
+    answer as answer,
+    document as document,
     files as files,
     log_name as log_name,
+    page as page,
     picture as picture,
     plot as plot,
+    table as table,
     write_and_say as write_and_say,
 )
 from simmodel.commands.shared import (
@@ -42,6 +47,7 @@ from simmodel.foundation.display import (
     Fields as Fields,
     Shown as Shown,
     counted as counted,
+    fitted as fitted,
     text_table as text_table,
 )
 from simmodel.foundation.entries import Entries as Entries

@@ -17,6 +17,7 @@ COMMANDS = {
     "batch": "replay a log under a policy",
     "calibrate": "fit the parameters of a model to a record",
     "compare": "replay a log under several policies",
+    "completion": "print a script by which a shell completes commands",
     "explain": "say why a job waits, and what would start it",
     "explore": "vary platforms, workloads, policies and seeds",
     "generate": "draw a workload from a model",

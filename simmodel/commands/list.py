@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from simmodel.commands.values import argument, command, one_of
+from simmodel.commands.outputs import QUIET, document, files, table, write_and_say
+from simmodel.commands.values import argument, command, group, one_of
+from simmodel.foundation.display import WIDTH
 
 COLUMNS = 100
-"""Lines are at most this long."""
+"""Lines are at most this long, and no longer than the terminal is wide."""
 
 
 Rows = list[tuple[str, ...]]
@@ -159,9 +163,14 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
+KINDS = tuple(_LISTS)
+
+
 @command(
     "list",
-    argument("kind KIND", f"{', '.join(_LISTS)}; default: these names", one_of(_LISTS, "kind"), nargs="?"),
+    argument("kind KIND", f"{', '.join(KINDS)}; default: these names", one_of(KINDS, "kind"), nargs="?"),
+    group("display", QUIET),
+    files(document("the names, kinds and descriptions"), table("one line a name", "csv")),
     examples=("simmodel list policies", "simmodel list platforms"),
 )
 def run(options: argparse.Namespace) -> None:
@@ -170,11 +179,42 @@ def run(options: argparse.Namespace) -> None:
     Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
     if options.kind is None:
-        print("\n".join(f"simmodel list {kind}" for kind in _LISTS))
-        return
-    rows = _LISTS[options.kind]()
+        rows: Rows = [(kind, f"simmodel list {kind}") for kind in _LISTS]
+        said = [text for _, text in rows]
+    else:
+        rows = _LISTS[options.kind]()
+        said = list(_lines(rows))
+    heads = ("name", "kind", "description") if len(rows[0]) > 2 else ("name", "description")
+    columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
+    title = options.kind or "lists"
+    write_and_say(options, said, "", json=partial(_write_json, title, columns), csv=partial(_write_csv, columns))
+
+
+def _lines(rows: Rows) -> Iterator[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
     indent = " " * (sum(widths) + 2 * len(widths))
     for *heads, text in rows:
         head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
-        print(textwrap.fill(f"{head}{text}", COLUMNS, subsequent_indent=indent))
+        yield textwrap.fill(f"{head}{text}", min(WIDTH.get() or COLUMNS, COLUMNS), subsequent_indent=indent)
+
+
+def names_of(kind: str) -> list[str]:
+    """Return the names in a list: those of customs and of patterns, which no one types, are left out.
+
+    >>> "easy" in names_of("policies"), "MODULE:NAME" in names_of("policies")
+    (True, False)
+    """
+    return [name for name, *_ in _LISTS[kind]() if name == name.lower() and "(" not in name]
+
+
+def _write_json(title: str, columns: Mapping[str, tuple[str, ...]], path: Path) -> None:
+    from simmodel.results.stores import json_text
+
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    json_text({title: rows}, path)
+
+
+def _write_csv(columns: Mapping[str, tuple[str, ...]], path: Path) -> None:
+    from simmodel.work.table import Table
+
+    Table(columns).to_csv(path)

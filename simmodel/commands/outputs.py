@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, TextIO
 
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
+from simmodel.foundation.display import WIDTH, fitted
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
 from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
@@ -24,9 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "DISPLAY",
     "PROGRESS",
+    "QUIET",
+    "answer",
+    "as_wide_as_the_terminal",
     "bar_settled",
     "check_outputs",
     "database",
+    "document",
     "files",
     "live",
     "log_name",
@@ -34,6 +40,7 @@ __all__ = [
     "page",
     "picture",
     "plot",
+    "table",
     "watched",
     "write_and_say",
 ]
@@ -42,6 +49,8 @@ __all__ = [
 LASTING = 1.0
 """Seconds after which a bar appears that was not requested."""
 
+QUIET = argument("-q --quiet", "print neither summary nor progress bar")
+
 DISPLAY = arguments(
     argument(
         "--progress",
@@ -49,7 +58,7 @@ DISPLAY = arguments(
         action=argparse.BooleanOptionalAction,
         default=None,
     ),
-    argument("-q --quiet", "print neither summary nor progress bar"),
+    QUIET,
 )
 """The options of the terminal."""
 
@@ -86,11 +95,27 @@ def database(others: str = "") -> Declared:
     )
 
 
-def plot(text: str, usual: str | None = None) -> Declared:
-    """Declare ``--plot``; with a usual name, the option may stand alone."""
-    alone = {} if usual is None else {"nargs": "?", "const": Path(usual)}
-    ending = "" if usual is None else f" (default: {usual})"
-    return argument("--plot OUT.png", f"{text}, as png, pdf or svg{ending}", output, **alone)
+def document(text: str) -> Declared:
+    """Declare ``--json``: the whole answer, on standard output if the option stands alone.
+
+    Times that this computer took stand in its part ``timing``: the rest of two runs of one command is the same.
+    """
+    return argument("--json OUT.json", f"{text} (alone: on standard output)", output, nargs="?", const=STDOUT)
+
+
+def table(text: str, name: str = "table") -> Declared:
+    """Declare ``--csv``: the main table of the answer, on standard output if the option stands alone.
+
+    ``name`` is its other name, under which commands find it.
+    """
+    names = " ".join(f"--{each}" for each in dict.fromkeys((name, "csv")))
+    return argument(f"{names} OUT.csv", f"{text} (alone: on standard output)", output, nargs="?", const=STDOUT)
+
+
+def plot(text: str, usual: str = "plot.png") -> Declared:
+    """Declare ``--plot``, which may stand alone: the picture then has its usual name."""
+    said = f"{text}, as png, pdf or svg (default: {usual})"
+    return argument("--plot OUT.png", said, output, nargs="?", const=Path(usual))
 
 
 def page(text: str = "the run") -> Declared:
@@ -143,7 +168,33 @@ def write_and_say(
                 lines.append(f"{indent}{kind} written to {path}")
     finally:
         if not options.quiet:
-            print("\n".join(lines), file=sys.stderr if any(path is STDOUT for path in chosen.values()) else sys.stdout)
+            print(fitted("\n".join(lines)), file=_stream(options))
+
+
+def _stream(options: argparse.Namespace) -> TextIO:
+    """Return where texts go: to standard error if a file is written to standard output."""
+    return sys.stderr if any(value is STDOUT for value in vars(options).values()) else sys.stdout
+
+
+@contextmanager
+def as_wide_as_the_terminal(options: argparse.Namespace) -> Iterator[None]:
+    """Fold tables and wrap lines at the width of the terminal, if texts go to one."""
+    token = WIDTH.set(get_terminal_size().columns if _stream(options).isatty() else None)
+    try:
+        yield
+    finally:
+        WIDTH.reset(token)
+
+
+def answer(title: str, **parts: Iterable[object]) -> Callable[[Path], object]:
+    """Return a function that writes an answer as JSON: its title, and rows or texts by name."""
+
+    def write(path: Path) -> None:
+        from simmodel.results.stores import json_text
+
+        json_text({"title": title, **{name: list(rows) for name, rows in parts.items()}}, path)
+
+    return write
 
 
 def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:

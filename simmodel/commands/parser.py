@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -56,7 +57,7 @@ class CommandParser(argparse.ArgumentParser):
         usage = self.format_usage()
         notes = [_filled(note) for argument, note in _NOTES.items() if argument in usage]
         title = "example:" if len(examples) == 1 else "examples:"
-        self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
+        self.epilog = "\n".join([*notes, "", title, *map(_example, examples)]).lstrip("\n")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the options; raise ``SystemExit`` after the help, or with status 2 after an error.
@@ -111,7 +112,8 @@ class ActionParser(CommandParser):
         self._actions_of: Mapping[str, tuple[str, str]] = module.ACTIONS
         self.add_argument("action", type=one_of(tuple(self._actions_of), "action"), metavar="ACTION", help="see below")
         width = max(map(len, self._actions_of))
-        lines = [f"  {action:<{width}}  {line}" for action, (line, _) in self._actions_of.items()]
+        below = " " * (width + 4)
+        lines = [_filled(f"  {name:<{width}}  {line}", below) for name, (line, _) in self._actions_of.items()]
         self.end_with(module.EXAMPLES)
         help_of_one = f"'simmodel {name} ACTION --help' shows the options of an action."
         self.epilog = "\n".join(["actions:", *lines, "", help_of_one, "", self.epilog or ""])
@@ -141,8 +143,15 @@ def _run_action(options: argparse.Namespace) -> int | None:
     return status
 
 
-def _filled(text: str) -> str:
-    return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
+def _filled(text: str, below: str = "") -> str:
+    return textwrap.fill(text, min(get_terminal_size().columns - 2, 100), subsequent_indent=below)
+
+
+def _example(line: str) -> str:
+    """Return an example as a line of the help, on a terminal as lines that a shell reads as one."""
+    most = get_terminal_size().columns - 10 if sys.stdout.isatty() else len(line)
+    parts = textwrap.wrap(line, most, break_long_words=False, break_on_hyphens=False)
+    return "  " + " \\\n      ".join(parts)
 
 
 def _declared(name: str) -> tuple[Run, CommandParser]:

@@ -300,8 +300,9 @@ class BrokerComparison(Shown):
 
     def to_json(self, path: str | Path | None = None) -> str:
         """Return metrics, tables and scenarios as JSON, and write them to ``path`` if given; nan is ``null``."""
-        from simmodel.results.stores import json_text
+        from simmodel.results.stores import json_text, times_apart
 
+        times = {label: times_apart(result.decisions) for label, result in self.results.items()}
         document = {
             "brokers": {
                 label: {
@@ -310,13 +311,14 @@ class BrokerComparison(Shown):
                     "who_went_where": list(self._first(label, "origins").rows()),
                     "mean_wait_min": self.waits(label).tolist(),
                     "report": result.report.lines(),
-                    "decisions": result.decisions,
+                    "decisions": times[label][0],
                     "scenario": result.scenario,
                 }
                 for label, result in self.results.items()
             },
             "mean_wait_min_by": {what: list(self.by(what).rows()) for what in BINNED},
             "level": self.level,
+            "timing": {label: {"decisions": seconds} for label, (_, seconds) in times.items()},
         }
         if "siloed" in self.results:
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}

@@ -111,10 +111,14 @@ class Stored:
         raise NotImplementedError
 
     def meta(self) -> dict[str, Any]:
-        """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
-        from simmodel.records.tables import versions
-        from simmodel.results.stores import plain
+        """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run.
 
+        Only ``timing``, the seconds that decisions took on this computer, differs between two runs of one scenario.
+        """
+        from simmodel.records.tables import versions
+        from simmodel.results.stores import plain, times_apart
+
+        counted, timing = times_apart(self.decisions)
         document: dict[str, Any] = plain(
             {
                 "simmodel": versions()["simmodel"],
@@ -128,8 +132,9 @@ class Stored:
                     "rejected": self.report.rejected,
                     **({"notes": list(self.report.notes)} if self.report.notes else {}),
                 },
-                "decisions": self.decisions,
+                "decisions": counted,
                 "scenario": self.scenario,
+                "timing": {"decisions": timing},
             }
         )
         return document

@@ -6,15 +6,19 @@ import argparse
 
 from simmodel.extending import (
     PROGRESS,
+    QUIET,
     READING,
+    answer,
     argument,
     arguments,
     command,
+    document,
     files,
     group,
     number,
     output,
     source,
+    table,
     write_and_say,
 )
 
@@ -37,7 +41,7 @@ _SITE = arguments(
     ),
     READING,
 )
-_DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
+_DISPLAY = group("display", QUIET)
 
 
 @command(
@@ -46,7 +50,8 @@ _DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
     _DISPLAY,
     files(
         argument("--platform OUT.toml", "the platform, with the policy and what is not expressed as comments", output),
-        argument("--workload OUT.csv", "the jobs: submissions, run times, limits and requests", output),
+        table("the jobs: submissions, run times, limits and requests", "workload"),
+        document("what the files say, and what is not expressed"),
     ),
     examples=("simmodel slurm read site", "simmodel slurm read /etc/slurm sacct.txt --platform site.toml"),
 )
@@ -60,7 +65,14 @@ def read(options: argparse.Namespace) -> None:
 
     found = read_folder(options.folder, timezone=options.timezone)
     said = [printable(line) for line in found.report().splitlines()]
-    write_and_say(options, said, indent="", platform=found.platform_to_toml, workload=found.workload_to_csv)
+    write_and_say(
+        options,
+        said,
+        indent="",
+        platform=found.platform_to_toml,
+        workload=found.workload_to_csv,
+        json=answer(said[0], report=said),
+    )
 
 
 @command(
@@ -81,7 +93,10 @@ def read(options: argparse.Namespace) -> None:
         default=10,
     ),
     PROGRESS,
-    files(argument("--table OUT.csv", "one line a job: recorded and simulated start, or the effects of --set", output)),
+    files(
+        table("one line a job: recorded and simulated start, or the effects of --set"),
+        document("the same"),
+    ),
     examples=("simmodel slurm replay site", "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880"),
 )
 def replayed(options: argparse.Namespace) -> None:
@@ -97,9 +112,9 @@ def replayed(options: argparse.Namespace) -> None:
     folder = read_folder(options.folder, timezone=options.timezone)
     if options.changes:
         changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress)
-        report, table = changed.report(), changed.table.to_csv
+        report, rows = changed.report(), changed.table
     else:
         found = replay(folder, progress=options.progress)
-        report, table = found.report(), found.jobs.to_csv
+        report, rows = found.report(), found.jobs
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
-    write_and_say(options, said, indent="", table=table)
+    write_and_say(options, said, indent="", table=rows.to_csv, json=answer(said[0], rows=rows.rows()))
