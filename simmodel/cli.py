@@ -31,7 +31,7 @@ List the policies:
 commands: {", ".join(_NAMES[:7])},
   {", ".join(_NAMES[7:14])},
   {", ".join(_NAMES[14:])}
-'simmodel help' describes them; 'simmodel help COMMAND' shows the options of one."""
+'simmodel help' describes them, 'simmodel help COMMAND' the options of one."""
 
 HELP = """\
 usage: simmodel COMMAND ...
@@ -123,7 +123,12 @@ def _run(words: list[str]) -> int:
 
         see_working_folder()
     how = {name: getattr(options, name) for name in ("skip_bad", "timezone", "repair") if hasattr(options, name)}
-    with reading(**how), limits(**dict(getattr(options, "limit", ()))), bar_settled(options), as_wide_as_the_terminal(options):
+    with (
+        reading(**how),
+        limits(**dict(getattr(options, "limit", ()))),
+        bar_settled(options),
+        as_wide_as_the_terminal(options),
+    ):
         try:
             return run(options) or 0
         except InputError as error:
@@ -143,5 +148,7 @@ ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--versio
 
 
 def _complain(sentence: str) -> int:
-    print(f"simmodel: {sentence}", file=sys.stderr)
+    from simmodel.commands.parser import complaint
+
+    print(complaint(f"simmodel: {sentence}"), file=sys.stderr)
     return BAD_INPUT

@@ -23,7 +23,7 @@ COMMANDS = {
     "generate": "draw a workload from a model",
     "grid": "run jobs on a grid of sites under a broker",
     "identify": "which policy made the starts of a log",
-    "list": "list policies, brokers, platforms, workloads, formats or generators",
+    "list": "list policies, platforms, workloads, formats and the like",
     "machine": "run tasks on a heterogeneous machine",
     "meta": "replay logs on several clusters under a broker",
     "optimise": "search platforms and policies for a Pareto front",

@@ -6,10 +6,11 @@ import argparse
 import re
 from typing import Any
 
-from simmodel.commands.values import argument, command, output, source
+from simmodel.commands.values import OneOf, argument, command, output, source
 from simmodel.foundation.errors import optional_imports
 
 __all__ = ["completed", "script"]
+
 
 @command(
     "completion",
@@ -61,22 +62,16 @@ def completed() -> argparse.ArgumentParser:
 def _add(words: Any, name: str, parser: argparse.ArgumentParser) -> None:
     added = words.add_parser(name, help=parser.description, parents=[parser], add_help=False)
     for each in added._actions:
-        if str(each.metavar).startswith("{"):
-            each.choices = str(each.metavar).strip("{}").split(",")
-        elif each.dest == "kind":
-            from simmodel.commands.list import KINDS
-
-            each.choices = KINDS
+        if isinstance(each.type, OneOf):
+            each.choices = each.type.names
         elif (kind := _kind(each)) is not None:
             each.complete = _names(kind)
         elif each.type in (source, output):
             each.complete = "file"
 
 
-_KINDS = {
-    **dict.fromkeys(("policy", "policies", "order", "backfill_order", "advised"), "policies"),
-    **{"broker": "brokers", "clusters": "platforms", "arrivals": "workloads", "predictor": "predictors"},
-}
+_KINDS = {"broker": "brokers", "clusters": "platforms", "arrivals": "workloads", "predictor": "predictors"}
+_KINDS |= dict.fromkeys(("policy", "policies", "order", "backfill_order", "advised"), "policies")
 
 
 def _kind(action: argparse.Action) -> str | None:
@@ -91,11 +86,9 @@ def _names(kind: str) -> dict[str, Any]:
 
     function, names = f"_simmodel_{kind}", " ".join(names_of(kind))
     bash = f'compgen -P "${{1%"${{1##*,}}"}}" -W "{names}" -- "${{1##*,}}"; compgen -f -- "$1"'
-    return {
-        **{"bash": function, "zsh": function, "fish": f"({function})"},
-        "preamble": {
-            "bash": f"{function}() {{ {bash}; }}",
-            "zsh": f"{function}() {{ compset -P '*,'; compadd -S '' -- {names}; _files }}",
-            "fish": f"function {function}; __fish_append , {names}; __fish_complete_path (commandline -ct); end",
-        },
+    functions = {
+        "bash": f"{function}() {{ {bash}; }}",
+        "zsh": f"{function}() {{ compset -P '*,'; compadd -S '' -- {names}; _files }}",
+        "fish": f"function {function}; __fish_append , {names}; __fish_complete_path (commandline -ct); end",
     }
+    return {"bash": function, "zsh": function, "fish": f"({function})", "preamble": functions}

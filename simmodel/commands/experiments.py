@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from simmodel.commands.outputs import PROGRESS, answer, document, files, picture, plot, table, write_and_say
-from simmodel.commands.shared import FORCE, TRUST, WORKERS, kept_runs, kept_study, process_pool
+from simmodel.commands.shared import FORCE, TRUST, WORKERS, kept_runs, kept_study, process_pool, seed_of
 from simmodel.commands.values import Declared, argument, arguments, command, output, source
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Experiment:
         path = bundled_file("experiments", name) or Path(name)
         if not re.search(r"[/\\.]", name) and not path.is_file():
             raise unknown("experiment", name, bundled_names("experiments"))
-        found = read_configuration(path, self.shape(), trust=options.trust)
+        found = read_configuration(path, self.shape(), trust=options.trust, seed=options.seed)
         study = found.study if options.study is None else Path(options.study)
         self.carry_out(attrs.evolve(found, study=study), options)
 
@@ -147,7 +147,15 @@ def _experiment(
         found = EXPERIMENTS[name] = Experiment(name, method, own, perform)
         config = argument("config CONFIG", "the experiment (TOML), or a name from 'simmodel list experiments'", source)
         study = kept_study("'simmodel resume FILE' goes on")
-        command(name, config, study, results, examples=(example,), description=perform.__doc__)(found.run)
+        command(
+            name,
+            config,
+            study,
+            seed_of("seed of the method", "that of CONFIG"),
+            results,
+            examples=(example,),
+            description=perform.__doc__,
+        )(found.run)
         return perform
 
     return declare

@@ -162,7 +162,8 @@ def verify(options: argparse.Namespace) -> int:
     if options.policy is not None:
         see_working_folder(options.policy)
     found = judge(**_given(options), policy=options.policy, progress=options.progress)
-    write_and_say(options, [found.report()], indent="", table=found.to_csv, json=found.to_json, plot=picture(found.plot))
+    said = [found.report()]
+    write_and_say(options, said, "", table=found.to_csv, json=found.to_json, plot=picture(found.plot))
     if found.misfit is not None:
         raise InputError(found.misfit, source=str(options.schedule or options.log))
     return 0 if found.right else 1
@@ -202,11 +203,5 @@ def identify(options: argparse.Namespace) -> None:
     with process_pool(options, most=len(policies)) as executor:
         given = _given(options) | {"sample": options.sample, "executor": executor, "progress": options.progress}
         found = compared(**given, candidates=policies)
-    write_and_say(
-        options,
-        [found.report()],
-        indent="",
-        table=found.table.to_csv,
-        json=found.to_json,
-        plot=picture(found.plot),
-    )
+    said = [found.report()]
+    write_and_say(options, said, "", table=found.table.to_csv, json=found.to_json, plot=picture(found.plot))

@@ -83,11 +83,11 @@ def _list_platforms() -> Rows:
     from simmodel.foundation.packages import offered
 
     rows: Rows = []
-    for name, document in _bundled("platforms"):
-        if not document:  # HetSim's XML
+    for name, content in _bundled("platforms"):
+        if not content:  # HetSim's XML
             kind, text = "machine", load_platform(name).description
         else:
-            kind, text = document["kind"], document.get("description", "")
+            kind, text = content["kind"], content.get("description", "")
         sentence = _first_sentence(text)
         rows.append((name, kind, sentence if len(sentence) <= 72 else sentence.partition(":")[0]))  # of a line
     return rows + [(name, "", f"from {source}") for name, source in offered(GROUP).items()]
@@ -99,13 +99,13 @@ def _list_workloads() -> Rows:
 
     tasks = task_names()
     return [
-        (name, "tasks" if name in tasks else "jobs", _first_sentence(document.get("description", "")))
-        for name, document in _bundled("workloads")
+        (name, "tasks" if name in tasks else "jobs", _first_sentence(content.get("description", "")))
+        for name, content in _bundled("workloads")
     ]
 
 
 def _list_experiments() -> Rows:
-    return [(name, _first_sentence(document.get("description", ""))) for name, document in _bundled("experiments")]
+    return [(name, _first_sentence(content.get("description", ""))) for name, content in _bundled("experiments")]
 
 
 def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -163,12 +163,9 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 }
 
 
-KINDS = tuple(_LISTS)
-
-
 @command(
     "list",
-    argument("kind KIND", f"{', '.join(KINDS)}; default: these names", one_of(KINDS, "kind"), nargs="?"),
+    argument("kind KIND", f"{', '.join(_LISTS)}; default: these names", one_of(_LISTS, "kind"), nargs="?"),
     group("display", QUIET),
     files(document("the names, kinds and descriptions"), table("one line a name", "csv")),
     examples=("simmodel list policies", "simmodel list platforms"),

@@ -14,8 +14,9 @@ from typing import Any, NoReturn, TypeAlias
 
 from simmodel.commands import MODULES, others
 from simmodel.commands.values import DECLARED, limit, one_of, output, source
+from simmodel.foundation.display import fitted
 
-__all__ = ["ActionParser", "CommandParser", "command_parser"]
+__all__ = ["ActionParser", "CommandParser", "command_parser", "complaint"]
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _REWORDED = {
@@ -96,7 +97,7 @@ class CommandParser(argparse.ArgumentParser):
         sentence = message.removeprefix("argument ")
         for old, new in _REWORDED.items():
             sentence = sentence.replace(old, new)
-        self.exit(2, f"{self.prog}: {sentence} (see {self.prog} --help)\n")
+        self.exit(2, complaint(f"{self.prog}: {sentence} (see {self.prog} --help)\n"))
 
 
 class ActionParser(CommandParser):
@@ -141,6 +142,11 @@ class ActionParser(CommandParser):
 def _run_action(options: argparse.Namespace) -> int | None:
     status: int | None = options.run(options)
     return status
+
+
+def complaint(sentence: str) -> str:
+    """Return an error as lines no longer than the terminal is wide, if it is written to one."""
+    return fitted(sentence, get_terminal_size().columns) if sys.stderr.isatty() else sentence
 
 
 def _filled(text: str, below: str = "") -> str:

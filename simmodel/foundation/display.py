@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "WIDTH",
     "Cells",
     "Fields",
     "Shown",
-    "WIDTH",
     "counted",
     "fitted",
     "html_notes",
@@ -84,7 +84,8 @@ def _narrowed(rows: Cells, labels: int, room: int) -> Iterator[Sequence[str]]:
     rest = max(room - sum(min(width, most) + 2 for width in _widths(rows)[:labels]), 1)
     for row in rows:
         limits = [most if i < labels else rest for i in range(len(row))]
-        yield from zip_longest(*(wrap(text, width) or [""] for text, width in zip(row, limits, strict=True)), fillvalue="")
+        parts = [wrap(text, width) or [""] for text, width in zip(row, limits, strict=True)]
+        yield from zip_longest(*parts, fillvalue="")
 
 
 def _blocks(widths: Sequence[int], labels: int, room: int) -> list[list[int]]:
@@ -98,23 +99,21 @@ def _blocks(widths: Sequence[int], labels: int, room: int) -> list[list[int]]:
     return blocks or [list(range(labels))]
 
 
-def fitted(text: str) -> str:
-    """Return a text whose lines are no longer than the terminal is wide, if it is written to one.
+def fitted(text: str, width: int | None = None) -> str:
+    """Return a text whose lines are no longer than a width; default: that of the terminal that it is written to.
 
-    >>> token = WIDTH.set(12)
-    >>> print(fitted("  a line that is longer"))
+    >>> print(fitted("  a line that is longer", 12))
       a line
         that is
         longer
-    >>> WIDTH.reset(token)
     """
-    width = WIDTH.get()
-    if width is None or not any(len(line) > width for line in text.splitlines()):
+    width = WIDTH.get() if width is None else width
+    if width is None or not any(len(line) > width for line in text.split("\n")):
         return text
     from textwrap import fill
 
     lines = []
-    for line in text.splitlines():
+    for line in text.split("\n"):
         below = " " * (len(line) - len(line.lstrip()) + 2)
         how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": below}
         lines.append(line if len(line) <= width else fill(line, width, **how))

@@ -21,6 +21,8 @@ from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.platform.cluster import ClusterSpec
