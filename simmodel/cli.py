@@ -114,7 +114,7 @@ def _run(words: list[str]) -> int:
         options = parser.read(arguments)
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
-    from simmodel.commands.outputs import as_wide_as_the_terminal, bar_settled
+    from simmodel.commands.outputs import on_terminal
     from simmodel.foundation.errors import InputError
     from simmodel.foundation.loading import limits, reading
 
@@ -123,12 +123,7 @@ def _run(words: list[str]) -> int:
 
         see_working_folder()
     how = {name: getattr(options, name) for name in ("skip_bad", "timezone", "repair") if hasattr(options, name)}
-    with (
-        reading(**how),
-        limits(**dict(getattr(options, "limit", ()))),
-        bar_settled(options),
-        as_wide_as_the_terminal(options),
-    ):
+    with reading(**how), limits(**dict(getattr(options, "limit", ()))), on_terminal(options):
         try:
             return run(options) or 0
         except InputError as error:
@@ -148,7 +143,11 @@ ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--versio
 
 
 def _complain(sentence: str) -> int:
-    from simmodel.commands.parser import complaint
+    text = f"simmodel: {sentence}"
+    if sys.stderr.isatty():
+        from shutil import get_terminal_size
+        from textwrap import fill
 
-    print(complaint(f"simmodel: {sentence}"), file=sys.stderr)
+        text = fill(text, get_terminal_size().columns, subsequent_indent="  ", break_on_hyphens=False)
+    print(text, file=sys.stderr)
     return BAD_INPUT

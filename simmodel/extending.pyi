@@ -6,6 +6,7 @@ from simmodel.commands.outputs import (
     answer as answer,
     document as document,
     files as files,
+    fitted as fitted,
     log_name as log_name,
     page as page,
     picture as picture,
@@ -47,7 +48,6 @@ from simmodel.foundation.display import (
     Fields as Fields,
     Shown as Shown,
     counted as counted,
-    fitted as fitted,
     text_table as text_table,
 )
 from simmodel.foundation.entries import Entries as Entries

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.values import OneOf, argument, command, output, source
 from simmodel.foundation.errors import optional_imports
+
+if TYPE_CHECKING:
+    from simmodel.commands.parser import CommandParser
 
 __all__ = ["completed", "script"]
 
@@ -59,15 +62,16 @@ def completed() -> argparse.ArgumentParser:
     return top
 
 
-def _add(words: Any, name: str, parser: argparse.ArgumentParser) -> None:
-    added = words.add_parser(name, help=parser.description, parents=[parser], add_help=False)
-    for each in added._actions:
-        if isinstance(each.type, OneOf):
-            each.choices = each.type.names
-        elif (kind := _kind(each)) is not None:
-            each.complete = _names(kind)
-        elif each.type in (source, output):
-            each.complete = "file"
+def _add(words: Any, name: str, parser: CommandParser) -> None:
+    argument: Any
+    for argument in parser.arguments:
+        if isinstance(argument.type, OneOf):
+            argument.choices = argument.type.names
+        elif (kind := _kind(argument)) is not None:
+            argument.complete = _names(kind)
+        elif argument.type in (source, output):
+            argument.complete = "file"
+    words.add_parser(name, help=parser.description, parents=[parser], add_help=False)
 
 
 _KINDS = {"broker": "brokers", "clusters": "platforms", "arrivals": "workloads", "predictor": "predictors"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any
 
 from simmodel.commands.outputs import QUIET, document, files, table, write_and_say
 from simmodel.commands.values import argument, command, group, one_of
-from simmodel.foundation.display import WIDTH
 
 COLUMNS = 100
-"""Lines are at most this long, and no longer than the terminal is wide."""
+"""Lines are at most this long."""
 
 
 Rows = list[tuple[str, ...]]
@@ -180,19 +178,13 @@ def run(options: argparse.Namespace) -> None:
         said = [text for _, text in rows]
     else:
         rows = _LISTS[options.kind]()
-        said = list(_lines(rows))
+        from simmodel.foundation.display import text_table
+
+        said = text_table(rows, left=len(rows[0]), most=COLUMNS)
     heads = ("name", "kind", "description") if len(rows[0]) > 2 else ("name", "description")
     columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
     title = options.kind or "lists"
     write_and_say(options, said, "", json=partial(_write_json, title, columns), csv=partial(_write_csv, columns))
-
-
-def _lines(rows: Rows) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    indent = " " * (sum(widths) + 2 * len(widths))
-    for *heads, text in rows:
-        head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
-        yield textwrap.fill(f"{head}{text}", min(WIDTH.get() or COLUMNS, COLUMNS), subsequent_indent=indent)
 
 
 def names_of(kind: str) -> list[str]:

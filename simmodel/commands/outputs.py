@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import get_terminal_size
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
-from simmodel.foundation.display import WIDTH, fitted
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
 from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
@@ -28,15 +26,15 @@ __all__ = [
     "PROGRESS",
     "QUIET",
     "answer",
-    "as_wide_as_the_terminal",
-    "bar_settled",
     "check_outputs",
     "database",
     "document",
     "files",
+    "fitted",
     "live",
     "log_name",
     "needs",
+    "on_terminal",
     "page",
     "picture",
     "plot",
@@ -66,7 +64,22 @@ PROGRESS = group("display", DISPLAY)
 
 
 @contextmanager
-def bar_settled(options: argparse.Namespace) -> Iterator[None]:
+def on_terminal(options: argparse.Namespace) -> Iterator[None]:
+    """Fold tables and wrap lines at the width of the terminal, if texts go to one, and settle the progress bar."""
+    from shutil import get_terminal_size
+
+    from simmodel.foundation import WIDTH
+
+    token = WIDTH.set(get_terminal_size().columns if _stream(options).isatty() else None)
+    try:
+        with _bar_settled(options):
+            yield
+    finally:
+        WIDTH.reset(token)
+
+
+@contextmanager
+def _bar_settled(options: argparse.Namespace) -> Iterator[None]:
     """Set ``options.progress`` to whether the run shows a bar, which appears late if it was not requested."""
     wanted: bool | None = getattr(options, "progress", False)
     if wanted is not None:
@@ -176,14 +189,27 @@ def _stream(options: argparse.Namespace) -> TextIO:
     return sys.stderr if any(value is STDOUT for value in vars(options).values()) else sys.stdout
 
 
-@contextmanager
-def as_wide_as_the_terminal(options: argparse.Namespace) -> Iterator[None]:
-    """Fold tables and wrap lines at the width of the terminal, if texts go to one."""
-    token = WIDTH.set(get_terminal_size().columns if _stream(options).isatty() else None)
-    try:
-        yield
-    finally:
-        WIDTH.reset(token)
+def fitted(text: str, width: int | None = None) -> str:
+    """Return a text whose lines are no longer than a width; default: that of the terminal that it is written to.
+
+    >>> print(fitted("  a line that is longer", 12))
+      a line
+        that is
+        longer
+    """
+    from simmodel.foundation import WIDTH
+
+    width = WIDTH.get() if width is None else width
+    if width is None or not any(len(line) > width for line in text.split("\n")):
+        return text
+    from textwrap import fill
+
+    lines = []
+    for line in text.split("\n"):
+        below = " " * (len(line) - len(line.lstrip()) + 2)
+        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": below}
+        lines.append(line if len(line) <= width else fill(line, width, **how))
+    return "\n".join(lines)
 
 
 def answer(title: str, **parts: Iterable[object]) -> Callable[[Path], object]:

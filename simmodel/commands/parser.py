@@ -14,9 +14,8 @@ from typing import Any, NoReturn, TypeAlias
 
 from simmodel.commands import MODULES, others
 from simmodel.commands.values import DECLARED, limit, one_of, output, source
-from simmodel.foundation.display import fitted
 
-__all__ = ["ActionParser", "CommandParser", "command_parser", "complaint"]
+__all__ = ["ActionParser", "CommandParser", "command_parser"]
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _REWORDED = {
@@ -52,6 +51,11 @@ class CommandParser(argparse.ArgumentParser):
             self.add_argument(
                 "--limit", type=limit, action="append", default=[], metavar="NAME=N", help="raise a limit of reading"
             )
+
+    @property
+    def arguments(self) -> tuple[argparse.Action, ...]:
+        """All its arguments and options."""
+        return tuple(self._actions)
 
     def end_with(self, examples: Sequence[str]) -> None:
         """Let the help end with notes on the arguments in use, and with examples."""
@@ -97,7 +101,8 @@ class CommandParser(argparse.ArgumentParser):
         sentence = message.removeprefix("argument ")
         for old, new in _REWORDED.items():
             sentence = sentence.replace(old, new)
-        self.exit(2, complaint(f"{self.prog}: {sentence} (see {self.prog} --help)\n"))
+        text = f"{self.prog}: {sentence} (see {self.prog} --help)"
+        self.exit(2, f"{_filled(text, '  ') if sys.stderr.isatty() else text}\n")
 
 
 class ActionParser(CommandParser):
@@ -144,13 +149,9 @@ def _run_action(options: argparse.Namespace) -> int | None:
     return status
 
 
-def complaint(sentence: str) -> str:
-    """Return an error as lines no longer than the terminal is wide, if it is written to one."""
-    return fitted(sentence, get_terminal_size().columns) if sys.stderr.isatty() else sentence
-
-
 def _filled(text: str, below: str = "") -> str:
-    return textwrap.fill(text, min(get_terminal_size().columns - 2, 100), subsequent_indent=below)
+    width = min(get_terminal_size().columns - 2, 100)
+    return textwrap.fill(text, width, subsequent_indent=below, break_on_hyphens=False)
 
 
 def _example(line: str) -> str:

@@ -18,7 +18,6 @@ __all__ = [
     "Fields",
     "Shown",
     "counted",
-    "fitted",
     "html_notes",
     "html_page",
     "html_table",
@@ -38,10 +37,11 @@ _WHOLE = 100  # up to so many characters a repr has every value in full
 _WIDE, _NARROW = 60, 32  # longest value in a table and in a shortened repr
 
 
-def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]:
+def text_table(rows: Cells, left: int | range = 1, indent: int = 0, most: int | None = None) -> list[str]:
     """Return rows of cells as lines of text, the columns two spaces apart.
 
-    A table that is wider than the terminal (:data:`WIDTH`) is folded into blocks of columns, each with the labels.
+    A table that is wider than the terminal (:data:`WIDTH`) is folded into blocks of columns, each with labels. Cells
+    that are still too wide go on in lines below.
 
     Parameters
     ----------
@@ -51,15 +51,17 @@ def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]
         the columns that are aligned to the left, or how many of the first; the others are aligned to the right
     indent
         spaces before each line
+    most
+        columns that lines have at most on a wider terminal, or on none; default: no limit
 
     >>> text_table([["", "score"], ["easy", "1"]])
     ['      score', 'easy      1']
     """
     to_left = range(left) if isinstance(left, int) else left
-    room, widths = WIDTH.get(), _widths(rows)
+    room, widths = min(filter(None, (WIDTH.get(), most)), default=None), _widths(rows)
     blocks: Sequence[Sequence[int]] = [range(len(widths))]
     if room is not None and indent + sum(widths) + 2 * len(widths) - 2 > room:
-        labels = left if isinstance(left, int) and 0 < left < len(widths) else 1
+        labels = max(1, min(left, len(widths) - 1)) if isinstance(left, int) else 1
         rows = list(_narrowed(rows, labels, room - indent))
         widths = _widths(rows)
         blocks = _blocks(widths, labels, room - indent)
@@ -97,27 +99,6 @@ def _blocks(widths: Sequence[int], labels: int, room: int) -> list[list[int]]:
         else:
             blocks.append([*range(labels), i])
     return blocks or [list(range(labels))]
-
-
-def fitted(text: str, width: int | None = None) -> str:
-    """Return a text whose lines are no longer than a width; default: that of the terminal that it is written to.
-
-    >>> print(fitted("  a line that is longer", 12))
-      a line
-        that is
-        longer
-    """
-    width = WIDTH.get() if width is None else width
-    if width is None or not any(len(line) > width for line in text.split("\n")):
-        return text
-    from textwrap import fill
-
-    lines = []
-    for line in text.split("\n"):
-        below = " " * (len(line) - len(line.lstrip()) + 2)
-        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": below}
-        lines.append(line if len(line) <= width else fill(line, width, **how))
-    return "\n".join(lines)
 
 
 def figures(value: float, most: int = 3, sign: str = "") -> str:

@@ -116,9 +116,9 @@ class Stored:
         Only ``timing``, the seconds that decisions took on this computer, differs between two runs of one scenario.
         """
         from simmodel.records.tables import versions
-        from simmodel.results.stores import plain, times_apart
+        from simmodel.results.stores import plain
 
-        counted, timing = times_apart(self.decisions)
+        timing = {name: seconds for name, seconds in self.decisions.items() if name != "count"}
         document: dict[str, Any] = plain(
             {
                 "simmodel": versions()["simmodel"],
@@ -132,7 +132,7 @@ class Stored:
                     "rejected": self.report.rejected,
                     **({"notes": list(self.report.notes)} if self.report.notes else {}),
                 },
-                "decisions": counted,
+                "decisions": {name: self.decisions[name] for name in self.decisions if name == "count"},
                 "scenario": self.scenario,
                 "timing": {"decisions": timing},
             }

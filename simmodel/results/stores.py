@@ -32,7 +32,6 @@ __all__ = [
     "json_text",
     "plain",
     "pyarrow",
-    "times_apart",
     "uniform",
     "write_csv",
     "write_parquet",
@@ -135,16 +134,6 @@ def _with_texts(table: Table) -> Table:
         else:
             columns[name] = column
     return Table(columns)
-
-
-def times_apart(decisions: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
-    """Return what is counted of decisions, and the seconds that they took on this computer.
-
-    >>> times_apart({"count": 2, "seconds": 3e-6, "mean": 1.5e-6})
-    ({'count': 2}, {'seconds': 3e-06, 'mean': 1.5e-06})
-    """
-    counted = {name: value for name, value in decisions.items() if name == "count"}
-    return counted, {name: value for name, value in decisions.items() if name not in counted}
 
 
 def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
