@@ -153,16 +153,12 @@ positive = number("a number > 0", lambda value: value > 0)
 share = number("a number between 0 and 1", lambda value: 0 < value < 1)
 
 
-@attrs.frozen
 class OneOf:
-    """A reader of one of these names, in which a shell can complete them.
+    """A reader of one of these names, in which a shell can complete them."""
 
-    >>> OneOf(("none", "easy"))("easy")
-    'easy'
-    """
-
-    names: tuple[str, ...]
-    kind: str = "value"
+    def __init__(self, names: Iterable[str], kind: str = "value") -> None:
+        self.names = tuple(names)
+        self.kind = kind
 
     def __call__(self, text: str) -> str:
         if text not in self.names:
@@ -178,7 +174,7 @@ def one_of(known: Iterable[str], kind: str = "value") -> OneOf:
     >>> one_of(["none", "easy"])("easy")
     'easy'
     """
-    return OneOf(tuple(known), kind)
+    return OneOf(known, kind)
 
 
 class TakesArguments(Protocol):

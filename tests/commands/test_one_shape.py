@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from simmodel import simulate
 from simmodel.cli import main
 from simmodel.commands.parser import command_parser
 from simmodel.commands.values import output
+from simmodel.results import load_result
 from tests.helpers.commands_there import ALL, SPELLED
 from tests.helpers.terminals import lines_in_terminal
 
@@ -217,6 +219,18 @@ def test_two_runs_differ_in_their_timing_alone(
     words[at] = "again.json"
     assert main(words) == 0
     assert without_timing(Path("again.json").read_text()) == without_timing(before)
+
+
+def test_times_are_read_where_they_stood_and_where_they_stand(tmp_path: Path) -> None:
+    result = simulate(4, "probe-4", "easy")
+    for name in ("now.json", "before.json"):
+        document = json.loads(result.to_json(tmp_path / name, jobs=True))
+        if name == "before.json":  # of version 0.2
+            document["decisions"] |= document.pop("timing")["decisions"]
+            (tmp_path / name).write_text(json.dumps(document))
+        assert load_result(tmp_path / name).decisions == result.decisions
+    result.to_sqlite(tmp_path / "now.sqlite")
+    assert load_result(tmp_path / "now.sqlite").decisions == result.decisions
 
 
 def test_only_the_line_of_decisions_differs_in_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
