@@ -159,7 +159,13 @@ def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
 
 
 def log_name(log: str) -> str:
-    """Return the name of a file's run: that of the file, without folder and ending."""
+    """Return the name of a file's run: that of the file, without folder and ending.
+
+    >>> log_name("logs/kth.swf.gz"), log_name("-")
+    ('kth', 'standard input')
+    """
+    if log == "-":
+        return "standard input"
     name = Path(log).name.removesuffix(".gz")
     return name.rpartition(".")[0] or name
 
@@ -262,6 +268,8 @@ def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespac
             replaced[target] = name
             if any(_holds(each, target) for each in inputs):
                 raise InputError(f"--{name} must be another file than an input", source=str(path))
+        if name == "html" and path.suffix and path.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"must be a page (.html), got {path.suffix!r}", source=str(path))
         if name == "plot":
             needs("matplotlib", "--plot")
             if path is not STDOUT:

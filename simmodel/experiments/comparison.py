@@ -855,12 +855,14 @@ class Comparison(Shown):
         from simmodel.results.stores import json_text
 
         cases = [{**dict(zip(AXES, cell, strict=True)), "metrics": self._means(cell)} for cell in self.cells]
+        rows = list(self.differences.rows())
         sample = {"kind": self.source.kind, "count": self.source.count, "doubts": list(self.source.doubts)}
         document = {
             "sample": {**sample, "described": str(self.source), "level": self.level},
             "stop": None if self.stop is None else str(self.stop),
             "cases": cases,
-            "differences": list(self.differences.rows()),
+            "differences": [row for row in rows if not row["metric"].startswith("decision_")],
+            "timing": {"differences": [row for row in rows if row["metric"].startswith("decision_")]},
         }
         return json_text(document, path)
 

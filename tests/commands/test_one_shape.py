@@ -24,7 +24,7 @@ COMMANDS = {
     "compare": "lublin-128-week --policies fcfs,easy,sjf+easy",
     "completion": "bash",
     "explain": "probe-4 3",
-    "explore": "--platforms small --workloads poisson-mm4 --policies fcfs,easy --seeds 2 --until 2h",
+    "explore": "--platforms hetsim-slow --workloads layered:n=20 --policies hrr,heft --seeds 2",
     "generate": "poisson --jobs 3",
     "grid": "tiers-30 --broker least-loaded --until 300",
     "identify": "small.swf",
@@ -181,6 +181,11 @@ def test_common_options_are_declared_once(name: str) -> None:
         assert actions["--csv"] is actions["--table"]
     if "--schedule" in actions and name not in ("identify", "verify", "grid"):
         assert actions["--csv"] is actions["--schedule"]
+
+
+def test_a_page_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["batch", "probe-4", "--html", "run.pdf"]) == 2
+    assert capsys.readouterr().err == "simmodel: run.pdf: must be a page (.html), got '.pdf'\n"
 
 
 def test_options_that_stand_alone(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
