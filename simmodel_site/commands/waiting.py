@@ -89,6 +89,7 @@ def predict(options: argparse.Namespace) -> None:
             predictor=chosen,
             executor=executor,
             seed=options.seed,
+            progress=options.progress,
         )
     book.settle(mirror.start_of)
     settled = book.settled()

@@ -170,6 +170,30 @@ def test_json_is_where_an_answer_is() -> None:
     assert {name for name in THERE if "--json" not in options_of(name)} <= {"completion", "generate"}
 
 
+ONE_RUN = {
+    "batch",
+    "completion",
+    "explain",
+    "generate",
+    "grid",
+    "list",
+    "machine",
+    "verify",
+    "slurm read",
+    "slurm replay",
+}
+
+
+def test_common_options_are_where_they_make_sense() -> None:
+    for option, without in {
+        "--quiet": {"completion", *LIVE},
+        "--progress": {"completion", "generate", "list", "slurm read", *LIVE},
+        "--workers": {*ONE_RUN, "twin shadow", *LIVE},
+        "--csv": {"completion", "explain", "generate", *LIVE},
+    }.items():
+        assert {name for name in SPELLED if option not in options_of(name)} <= without, option
+
+
 @pytest.mark.parametrize("name", SPELLED)
 def test_common_options_are_declared_once(name: str) -> None:
     """The files that stand alone do so everywhere, and the csv is that of the main table."""
