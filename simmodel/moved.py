@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import warnings
-from importlib import import_module
-from importlib.machinery import ModuleSpec
 
 TYPE_CHECKING = False  # typing takes milliseconds
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from importlib.machinery import ModuleSpec
     from types import ModuleType
 
 __all__ = ["MOVED", "follow"]
@@ -35,6 +33,8 @@ class _Follower:
         """Return the spec of the module under its new name, or ``None``."""
         if not name.startswith(_OLD):  # nearly all
             return None
+        from importlib.machinery import ModuleSpec
+
         old = next((each for each in MOVED if name == each or name.startswith(f"{each}.")), None)
         return None if old is None else ModuleSpec(name, cls(MOVED[old] + name[len(old) :]))  # type: ignore[arg-type]
 
@@ -43,6 +43,9 @@ class _Follower:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Return the module under its new name: both names are one module."""
+        import warnings
+        from importlib import import_module
+
         found = import_module(self._new)
         self._spec = found.__spec__
         text = f"{spec.name} is now {self._new}; the old name goes in the next version"

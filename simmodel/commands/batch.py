@@ -19,7 +19,7 @@ from simmodel.commands.outputs import (
     watched,
     write_and_say,
 )
-from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, chosen_policy, run_options
+from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TOO_LONG, chosen_policy, run_options, with_changes
 from simmodel.commands.values import argument, command, output, seconds
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     LOG,
     POLICY,
     MACHINE,
+    TOO_LONG,
     RULES,
     files(
         table("one line per job; times as in the log", "schedule"),
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
         work,
         policy,
         events=options.events,
-        name=f"{log_name(options.log)} under {name}",
+        name=with_changes(options, f"{log_name(options.log)} under {name}"),
         stream=stream,
         **given,
     )

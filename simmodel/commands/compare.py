@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.outputs import (
     database,
@@ -26,10 +26,12 @@ from simmodel.commands.shared import (
     READING,
     RULES,
     SAMPLE,
+    TOO_LONG,
     WORKERS,
     backfill,
     kept_runs,
     kept_study,
+    log_of_platform,
     process_pool,
     run_options,
     see_working_folder,
@@ -56,8 +58,17 @@ __all__ = ["compare", "portfolio"]
     ),
     READING,
     argument("--policies A,B,C", f"{POLICIES} (default: easy)"),
+    argument(
+        "--case NAME:CHANGES",
+        "a machine beside the one as it is, with changes as of --set separated by commas: --case 'larger: nodes=+20'; "
+        "may be repeated",
+        dest="cases",
+        action="append",
+        default=[],
+    ),
     SAMPLE,
     MACHINE,
+    TOO_LONG,
     RULES,
     WORKERS,
     kept_study("the same command goes on"),
@@ -71,6 +82,7 @@ __all__ = ["compare", "portfolio"]
     examples=(
         "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
         "simmodel compare polaris-like --policies easy,easy-sjbf --resample users --runs 20",
+        "simmodel compare polaris-like --case 'tenth more: nodes=x1.1' --resample weeks",
     ),
 )
 def compare(options: argparse.Namespace) -> None:
@@ -87,7 +99,7 @@ def compare(options: argparse.Namespace) -> None:
     study = None if options.study is None else Path(options.study)
     with process_pool(options) as executor, kept_runs(study, "the same command goes on"):
         found = compared(
-            platform,
+            _machines(options, platform),
             logs if len(logs) > 1 else options.log[0],
             policies,
             study=study,
@@ -111,6 +123,20 @@ def compare(options: argparse.Namespace) -> None:
     )
 
 
+def _machines(options: argparse.Namespace, platform: Any) -> Any:
+    """Return the platform, or that and those of the cases, by name."""
+    if not options.cases:
+        return platform
+    from simmodel.runs.changes import case_of, changed
+
+    cases = [case_of(text) for text in options.cases]
+    if len({name for name, _ in cases} | {_AS_IT_IS}) <= len(cases):
+        raise InputError(f"--case: must have a name of its own, other than {_AS_IT_IS!r}")
+    log = log_of_platform(options)
+    return {_AS_IT_IS: platform} | {name: changed(platform, changes, log=log) for name, changes in cases}
+
+
+_AS_IT_IS = "as it is"
 _SAMPLE = ("baseline", "resample", "runs", "seeds", "stop", "budget", "level")
 
 

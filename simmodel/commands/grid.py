@@ -19,7 +19,17 @@ from simmodel.commands.outputs import (
     watched,
     write_and_say,
 )
-from simmodel.commands.shared import ELSEWHERE, READING, SEED, TRUST, UNTIL, see_working_folder
+from simmodel.commands.shared import (
+    ELSEWHERE,
+    READING,
+    SEED,
+    SET,
+    TRUST,
+    UNTIL,
+    changed_platform,
+    see_working_folder,
+    with_changes,
+)
 from simmodel.commands.values import argument, command, group, output, source
 from simmodel.foundation.writing import STDOUT
 
@@ -39,6 +49,7 @@ if TYPE_CHECKING:
         argument("--home SITE", "the home of these jobs, where the first files of a workflow are (default: none)", str),
         argument("--skip-bad-rows", "skip bad rows of CGSim's jobs, counted by reason"),
         READING,
+        SET,
     ),
     group(
         "policies",
@@ -101,7 +112,7 @@ def run(options: argparse.Namespace) -> None:
     for name in (broker, policy, options.data_policy or "nearest"):
         see_working_folder(name)
     simulation = start(
-        grid,
+        changed_platform(options, grid),
         workload,
         broker,
         policies=policy,
@@ -110,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
         seed=options.seed,
         until=options.until,
         progress=options.progress,
-        name=f"{grid.name} under {broker}",
+        name=with_changes(options, f"{grid.name} under {broker}"),
         stream=None if options.stream is None else RecordStream(options.stream, force=options.force),
     )
     with watched(simulation, options.live):

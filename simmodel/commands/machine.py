@@ -22,13 +22,16 @@ from simmodel.commands.shared import (
     HETSIM,
     REPAIR,
     SEED,
+    SET,
     TRUST,
     UNTIL,
     WORKLOAD,
+    changed_platform,
     kind_arguments,
     kind_options,
     platform_for,
     see_working_folder,
+    with_changes,
 )
 from simmodel.commands.values import argument, command, group, output, source
 
@@ -43,7 +46,7 @@ __all__ = ["work_label"]
     argument("platform PLATFORM", "a file, or a name from 'simmodel list platforms'", source),
     argument("workload WORKLOAD", WORKLOAD, source),
     argument("--policy NAME", "a name from 'simmodel list policies' (default: hrr)", default="hrr"),
-    group("simulation", HETSIM, REPAIR, kind_arguments("tasks"), UNTIL, SEED, TRUST),
+    group("simulation", HETSIM, REPAIR, kind_arguments("tasks"), SET, UNTIL, SEED, TRUST),
     group("display", DISPLAY, argument("--critical", "print the critical path, step by step")),
     files(
         table("one line per task, with the end of each phase", "schedule"),
@@ -67,12 +70,12 @@ def run(options: argparse.Namespace) -> None:
     see_working_folder(options.policy)
     policy(options.policy, kind.asks)
     result = simulate(
-        machine,
+        changed_platform(options, machine),
         options.workload,
         options.policy,
         seed=options.seed,
         progress=options.progress,
-        name=f"{work_label(options.workload)} under {options.policy}",
+        name=with_changes(options, f"{work_label(options.workload)} under {options.policy}"),
         until=options.until,
         **kind_options(options, kind),
         **({} if options.config is None else {"config": options.config}),

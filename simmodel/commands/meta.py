@@ -10,12 +10,15 @@ from simmodel.commands.shared import (
     POLICY,
     READING,
     RULES,
+    SET,
     WORKERS,
+    changed_platform,
     chosen_policy,
     kind_arguments,
     kind_options,
     process_pool,
     split_names,
+    with_changes,
 )
 from simmodel.commands.values import argument, at_least_one, command, seed, source
 from simmodel.foundation.errors import InputError
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     ),
     READING,
     argument("--clusters A,B,...", "of each the number of processors, a platform or a file", source, required=True),
+    SET,
     argument(
         "--broker NAME[,NAME...]",
         "names from 'simmodel list brokers'; several are compared (default: sgs-t)",
@@ -82,7 +86,7 @@ def run(options: argparse.Namespace) -> None:
     logs = [_log(name, options.align) for name in options.logs]
     with process_pool(options, most=len(brokers) * options.repeat) as executor:
         found = compare_brokers(
-            clusters,
+            changed_platform(options, clusters),
             logs[0] if len(logs) == 1 else logs,
             {name: with_ties(name, options.ties) for name in labelled(brokers, "broker", "brokers")},
             repeat=options.repeat,
@@ -97,6 +101,7 @@ def run(options: argparse.Namespace) -> None:
         )
     last = found[list(found.results)[-1]]
     title = f"{', '.join(map(log_name, options.logs))} on {len(clusters)} clusters under {', '.join(found.results)}"
+    title = with_changes(options, title)
     said = [title, found.summary(), *(f"  {line}" for line in last.report.lines())]
     write_and_say(
         options,

@@ -157,8 +157,11 @@ def _filled(text: str, below: str = "") -> str:
 def _example(line: str) -> str:
     """Return an example as a line of the help, on a terminal as lines that a shell reads as one."""
     most = get_terminal_size().columns - 10 if sys.stdout.isatty() else len(line)
-    parts = textwrap.wrap(line, most, break_long_words=False, break_on_hyphens=False)
-    return "  " + " \\\n      ".join(parts)
+    lines = [""]
+    for words in re.split(r"(?= --)", line):
+        lines += [] if len(lines[-1]) + len(words) <= most else [""]
+        lines[-1] += words
+    return "  " + " \\\n     ".join(lines)
 
 
 def _declared(name: str) -> tuple[Run, CommandParser]:

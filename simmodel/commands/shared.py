@@ -56,18 +56,22 @@ __all__ = [
     "RULES",
     "SAMPLE",
     "SEED",
+    "SET",
     "STOP",
+    "TOO_LONG",
     "TRUST",
     "UNTIL",
     "WORKERS",
     "WORKLOAD",
     "backfill",
+    "changed_platform",
     "chosen_platform",
     "chosen_policy",
     "kept_runs",
     "kept_study",
     "kind_arguments",
     "kind_options",
+    "log_of_platform",
     "options_of",
     "platform_for",
     "process_pool",
@@ -76,6 +80,7 @@ __all__ = [
     "seed_of",
     "seeds",
     "split_names",
+    "with_changes",
 ]
 
 
@@ -235,6 +240,16 @@ POLICY = group(
 )
 """The options that :func:`chosen_policy` reads."""
 
+SET = argument(
+    "--set PATH=VALUE",
+    "change the platform: nodes=+20, partitions.batch.max_time=12h, sites.BNL.speed=x1.2, queues.long=none; may be "
+    "repeated",
+    dest="changes",
+    action="append",
+    default=[],
+)
+"""Changes of the platform of a command, as :func:`changed_platform` makes them."""
+
 MACHINE = group(
     "platform",
     argument(
@@ -243,6 +258,7 @@ MACHINE = group(
         source,
     ),
     argument("--processors N", "replace those in the header of the log", at_least_one),
+    SET,
 )
 """The platform, as :func:`run_options` reads it."""
 
@@ -326,7 +342,53 @@ def kept_study(after: str) -> Declared:
 def chosen_platform(options: argparse.Namespace) -> Any:
     """Return the number of processors or the platform of :data:`MACHINE`; ``None``: that of the log."""
     platform = None if options.platform is None else platform_for("jobs", options.platform)[0]
-    return platform if options.processors is None else options.processors
+    return changed_platform(options, platform if options.processors is None else options.processors)
+
+
+TOO_LONG = argument(
+    "--too-long {reject,cut,split}",
+    "jobs that request more time than the limit of their partition or queue: reject them (default), cut them to it, or "
+    "split them into parts that follow each other",
+)
+"""What becomes of jobs that the limits of a platform exclude, as :func:`run_options` reads it."""
+
+
+def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
+    """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
+
+    Raises
+    ------
+    InputError
+        a change is wrong
+    """
+    if not options.changes:
+        return platform
+    from simmodel.runs.changes import changed, changes_of
+
+    return changed(platform, changes_of(options.changes), log=log_of_platform(options))
+
+
+def log_of_platform(options: argparse.Namespace) -> str | None:
+    """Return the log of a command, whose machine is the platform if none is given.
+
+    Raises
+    ------
+    InputError
+        there are several
+    """
+    log: str | list[str] | None = getattr(options, "log", None)
+    if isinstance(log, list) and len(log) > 1 and options.platform is None and options.processors is None:
+        raise InputError("needs --platform or --processors where there are several logs", place="--set, --case")
+    return log[0] if isinstance(log, list) else log
+
+
+def with_changes(options: argparse.Namespace, title: str) -> str:
+    """Return the title of a run, which says what :data:`SET` changes.
+
+    >>> with_changes(argparse.Namespace(changes=["nodes=+20"]), "log under easy")
+    'log under easy, nodes=+20'
+    """
+    return ", ".join([title, *options.changes])
 
 
 def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) -> tuple[Any, dict[str, Any]]:
@@ -343,8 +405,13 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
     if options.platform is not None and read is None:
         platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
-    if options.processors is not None:
+    if options.processors is not None and options.changes:
+        platform = options.processors if platform is None else platform.with_processors(options.processors)
+    elif options.processors is not None:
         found["processors"] = options.processors
+    if getattr(options, "too_long", None) is not None:
+        found["too_long"] = options.too_long
+    platform = changed_platform(options, platform)
     return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
 
 

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
-from simmodel.experiments.differences import RESAMPLES, Difference, Source, compared, difference_table, old_order
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, notes, numbers_of
 from simmodel.experiments.runs import MeasuredRun, Run, Runs, check_shared_options, simulated
@@ -26,6 +25,7 @@ from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, shown, unknown
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference, weekly_sums
+from simmodel.metrics.differences import RESAMPLES, Difference, Source, compared, difference_table, old_order
 from simmodel.metrics.report import metric_text
 from simmodel.metrics.statistics import Interval, share_interval
 from simmodel.metrics.workflow import machine_text
@@ -42,7 +42,17 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["AXES", "SHOWN", "Comparison", "DrawnWork", "Exploration", "compare", "explore", "labelled_policies"]
+__all__ = [
+    "AXES",
+    "SHOWN",
+    "Comparison",
+    "DrawnWork",
+    "Exploration",
+    "SideBySide",
+    "compare",
+    "explore",
+    "labelled_policies",
+]
 
 SHOWN: dict[str, str] = {
     "wait_mean": "mean wait",
@@ -499,7 +509,10 @@ class Comparison(Shown):
         cell = self._cell(key)
         if self.results:
             return self.results[self.cells.index(cell)]
-        return Replications(self._rows(cell), self.level, self.stop)
+        return self._replications(cell)
+
+    def _replications(self, cell: Cell) -> Replications:
+        return Replications(self._rows(cell), self.level, self.stop, self.source.kind in ("users", "shaken"))
 
     def _cell(self, key: str | tuple[str, ...]) -> Cell:
         given = (key,) if isinstance(key, str) else key
@@ -521,7 +534,7 @@ class Comparison(Shown):
 
     def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
         """Return the mean of a metric in one case with its interval; nan if it has one value, or equal ones."""
-        return Replications(self._rows(self._cell(key)), self.level, self.stop)[metric]
+        return self._replications(self._cell(key))[metric]
 
     @property
     def table(self) -> Table:
@@ -883,6 +896,30 @@ class Comparison(Shown):
         seeds = len(self.samples) // max(len(self.cells), 1)
         what = "seed" if self.source.kind in ("run", "seeds") else "resample"
         return f"<Comparison: {' x '.join(parts)} x {seeds} {what}{'' if seeds == 1 else 's'}>"
+
+
+class SideBySide(Shown):
+    """Runs side by side, whose differences are those of a :class:`Comparison` of them."""
+
+    results: Any
+
+    @cached_property
+    def compared(self) -> Comparison:
+        """The comparison of the runs, the first one of each case."""
+        return Comparison(tuple(self.results.values() if isinstance(self.results, Mapping) else self.results))
+
+    @property
+    def differences(self) -> Table:
+        """The differences to the first run, as :attr:`Comparison.differences`."""
+        return self.compared.differences
+
+    def difference(self, first: str, second: str, *, metric: str = "wait_mean") -> Interval:
+        """Return how much more a metric is in the first run than in the second: see :meth:`Comparison.difference`."""
+        return self.compared.difference(first, second, metric=metric)
+
+    def to_html(self, path: str | Path, *, title: str = "comparison") -> None:
+        """Write one HTML file that shows the runs beside each other; see :meth:`Comparison.to_html`."""
+        self.compared.to_html(path, title=title)
 
 
 Exploration = Comparison

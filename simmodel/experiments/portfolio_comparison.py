@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
-from simmodel.experiments.differences import old_order
+from simmodel.experiments.comparison import SideBySide
 from simmodel.experiments.replication import replicate
 from simmodel.experiments.runs import Run, simulated
 from simmodel.experiments.stopping import EQUAL, depends_on_seed
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
+from simmodel.metrics.differences import old_order
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
@@ -103,7 +104,7 @@ def _measures(objective: Objective, result: Result, _kept: bool) -> dict[str, An
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class PortfolioComparison(Shown):
+class PortfolioComparison(SideBySide):
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective.
 
     ``measured`` has the measurements of each of them.

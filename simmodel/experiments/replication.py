@@ -18,7 +18,7 @@ from simmodel.experiments.runs import Runs
 from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, depends_on_seed, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, shown
-from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
+from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference, spread_interval
 from simmodel.results.stored import Stored
 from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
@@ -155,11 +155,15 @@ class Replications(Shown):
     stop
         how a sequence of replications stopped; ``None``: their number was given. The intervals of a sequence are those
         of :func:`~simmodel.metrics.statistics.cautious_interval`
+    resampled
+        whether the samples are resamples of one log: intervals are then their spread, as of
+        :func:`~simmodel.metrics.statistics.spread_interval`
     """
 
     samples: Table
     level: float = 0.95
     stop: Stop | None = None
+    resampled: bool = False
 
     @property
     def table(self) -> Table:
@@ -190,6 +194,8 @@ class Replications(Shown):
         known = values[np.isfinite(values)]
         if len(known) < 2:
             return Interval(float(known.mean()) if len(known) else nan, nan, self.level, len(known), "one replication")
+        if self.resampled:
+            return spread_interval(known, self.level)
         return (mean_interval if self.stop is None else cautious_interval)(known, self.level)
 
     def difference(self, other: Replications, name: str = "value", *, metric: str | None = None) -> Interval:

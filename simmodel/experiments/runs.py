@@ -181,7 +181,7 @@ class MeasuredRun(Shown):
         as of the result
 
     >>> from simmodel import Job, simulate
-    >>> run = MeasuredRun(simulate(4, [Job(processors=3, run=10), Job(processors=2, run=5)]))
+    >>> run = MeasuredRun(simulate(4, [Job(processors=3, run=10), Job(processors=2, run=5)], "fcfs"))
     >>> run.metrics()["wait_mean"], run.metric_text("wait_mean", 90.0)
     (5.0, '1 min 30 s')
     """

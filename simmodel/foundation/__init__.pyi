@@ -7,4 +7,4 @@ from .errors import (
     SnapshotError as SnapshotError,
     Stalled as Stalled,
 )
-from .loading import limits as limits, read_lines as read_lines, reading as reading
+from .loading import Source as Source, limits as limits, read_lines as read_lines, reading as reading

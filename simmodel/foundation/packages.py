@@ -21,15 +21,16 @@ def _tables() -> dict[str, bytes]:
         except OSError:
             continue
         for name in names:
-            if not name.endswith((".dist-info", ".egg-info")) or (distribution := name.partition("-")[0]) in found:
+            if "-info" not in name or not name.endswith((".dist-info", ".egg-info")):  # "in" is the cheaper question
+                continue
+            if (distribution := name.partition("-")[0]) in found:
                 continue
             found[distribution] = b""
-            try:  # by its number: a file object costs as much as all else here
-                file = os.open(f"{folder or '.'}/{name}/entry_points.txt", os.O_RDONLY)
-            except OSError:
-                continue
-            found[distribution] = os.read(file, os.fstat(file).st_size)
-            os.close(file)
+            path = f"{folder or '.'}/{name}/entry_points.txt"
+            if os.access(path, os.R_OK):  # most have none, and an error costs more
+                file = os.open(path, os.O_RDONLY)  # by its number: a file object costs as much as all else here
+                found[distribution] = os.read(file, os.fstat(file).st_size)
+                os.close(file)
     return found
 
 
@@ -43,9 +44,10 @@ def offered(group: str) -> dict[str, str]:
     {}
     """
     found: dict[str, str] = {}
-    for table in _tables().values():
+    head = f"[{group}]".encode()
+    for table in [each for each in _tables().values() if head in each]:
         inside = False
-        for line in table.decode().splitlines() if f"[{group}]".encode() in table else ():
+        for line in table.decode().splitlines():
             name, sign, value = line.partition("=")
             if line.startswith("["):
                 inside = line.strip() == f"[{group}]"

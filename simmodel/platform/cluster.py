@@ -20,7 +20,7 @@ from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
 from simmodel.platform.links import LinkSpec, cables
 from simmodel.platform.models import PLACEMENTS, model_text
-from simmodel.platform.node_lists import NodeList, node_names, switch_names
+from simmodel.platform.node_lists import NodeList, node_names, resized, switch_names
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts, switches_in
@@ -197,6 +197,16 @@ class NodeSpec(Fields):
             raise InputError(f"must be {count}, as many as there are names, got {self.count}", place="count")
         object.__setattr__(self, "count", count)
 
+    def resized(self, count: int) -> NodeSpec:
+        """Return another number of such nodes; the names of more nodes follow the last one.
+
+        >>> NodeSpec(names="n[08-10]").resized(5).names, NodeSpec(names="n[08-10]").resized(2).names
+        ('n[08-12]', 'n[08-09]')
+        """
+        if self.names is None or count < 1:
+            return attrs.evolve(self, names=None, count=count)
+        return attrs.evolve(self, names=resized(self.names, count), count=count)
+
     @property
     def has_switch(self) -> bool:
         """Whether the nodes have a switch."""
@@ -288,6 +298,13 @@ class PartitionSpec(Fields):
     def capacity(self) -> int:
         """Total number of processors."""
         return self.processors if self.processors is not None else sum(node.count * node.cores for node in self.nodes)
+
+    @property
+    def groups(self) -> list[str]:
+        """The paths to what can have another number: its kinds of nodes, by name if they have different ones."""
+        names = Counter(kind.name for kind in self.nodes)
+        kinds = [f".{kind.name}" if names[kind.name] == 1 else f"[{i}]" for i, kind in enumerate(self.nodes)]
+        return [f"nodes{kind}" for kind in kinds] or ["processors"]
 
     @property
     def node_names(self) -> tuple[str, ...]:
@@ -774,6 +791,39 @@ class ClusterSpec(Fields):
                     held += [(partition.name, node) for node in nodes if (partition.name, node) not in held]
         return found
 
+    @property
+    def nodes(self) -> int:
+        """Total number of nodes; one of interchangeable processors is a node by itself."""
+        return sum(sum(kind.count for kind in part.nodes) or part.capacity for part in self.partitions)
+
+    def with_nodes(self, nodes: int) -> ClusterSpec:
+        """Return the cluster with another number of nodes, of which it has one kind.
+
+        Raises
+        ------
+        InputError
+            the cluster has several kinds of nodes, or partitions
+
+        >>> ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=8)])]).with_nodes(5).processors
+        40
+        """
+        first = self.partitions[0]
+        if len(self.partitions) > 1 or len(first.nodes) > 1:
+            raise InputError(f"must name what changes: one of {', '.join(self.groups)}", place="nodes")
+        if not first.nodes:
+            return self.with_processors(nodes)
+        return attrs.evolve(self, partitions=(attrs.evolve(first, nodes=(first.nodes[0].resized(nodes),)),))
+
+    @property
+    def groups(self) -> list[str]:
+        """The paths to what can have another number: the kinds of nodes of each partition, or its processors.
+
+        >>> kinds = [NodeSpec(name="thin"), NodeSpec(name="fat"), NodeSpec(name="fat")]
+        >>> ClusterSpec(partitions=[PartitionSpec(name="a", nodes=kinds), PartitionSpec(name="b", processors=4)]).groups
+        ['partitions.a.nodes.thin', 'partitions.a.nodes[1]', 'partitions.a.nodes[2]', 'partitions.b.processors']
+        """
+        return [f"partitions.{part.name}.{group}" for part in self.partitions for group in part.groups]
+
     def with_processors(self, processors: int) -> ClusterSpec:
         """Return the cluster with another number of processors.
 
@@ -783,5 +833,8 @@ class ClusterSpec(Fields):
             the cluster has several partitions or identified nodes
         """
         if len(self.partitions) > 1 or self.partitions[0].nodes:
-            raise InputError(f"cannot change the processors of {self.name}: it has several partitions or nodes")
+            raise InputError(
+                f"cannot change the processors of {self.name}: it has several partitions or nodes; "
+                f"there are {', '.join(self.groups)}"
+            )
         return attrs.evolve(self, partitions=(attrs.evolve(self.partitions[0], processors=processors),))

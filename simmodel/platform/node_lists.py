@@ -18,7 +18,7 @@ import attrs
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.loading import check_count
 
-__all__ = ["NodeList", "node_list", "node_names", "switch_names", "switch_numbers"]
+__all__ = ["NodeList", "node_list", "node_names", "resized", "switch_names", "switch_numbers"]
 
 
 _PIECE = re.compile(r"\[[^\[\]]*\]|[^\[\],]+")
@@ -114,6 +114,19 @@ def node_names(text: str) -> tuple[str, ...]:
     simmodel.foundation.errors.InputError: must be a list of nodes such as 'n[1-32]' or 'a1,a2', got 'n[1-3'
     """
     return tuple(NodeList.of(text))
+
+
+def resized(text: str, count: int) -> str:
+    """Return the first nodes of a list, or more than it has: their numbers follow that of the last one.
+
+    >>> resized("a,n[08-10]", 2), resized("n[08-10]", 5), resized("login", 3)
+    ('a,n08', 'n[08-12]', 'login,login[1-2]')
+    """
+    names = list(node_names(text))
+    match = _NUMBERED.fullmatch(names[-1])
+    head, last = match.groups() if match else (names[-1], "0")
+    more = (f"{head}{int(last) + i:0{len(last)}d}" for i in range(1, count - len(names) + 1))
+    return node_list([*names, *more][:count])
 
 
 def node_list(names: Iterable[str]) -> str:

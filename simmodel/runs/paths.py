@@ -1,6 +1,7 @@
 """Paths into a value: attributes by a dot, items by ``[0]``, ``['any name']`` or, if names are unique, ``.name``.
 
-A property of an attrs value can be changed if the value has the method ``with_PROPERTY``, such as the speed of a site.
+A property of an attrs value can be changed if the value has the method ``with_PROPERTY``, such as the speed of a site,
+or the nodes of a cluster. ``max_time`` is ``max_requested`` where there is one.
 ``changed`` returns the value with several of its parts replaced. Each value on the way is rebuilt once, with all its
 changes, so that checks see no intermediate state.
 """
@@ -15,7 +16,10 @@ import attrs
 
 from simmodel.foundation.errors import InputError, unknown
 
-__all__ = ["changed", "look_up", "parsed"]
+__all__ = ["REMOVED", "changed", "child", "key_of", "look_up", "parsed"]
+
+REMOVED = object()
+"""Instead of a new value: the item is removed."""
 
 _PART = re.compile(r"""\.?(?P<name>[^.\[\]'"]+)|\[(?P<index>-?\d+)\]|\[(?P<quote>['"])(?P<item>.*?)(?P=quote)\]""")
 Part = str | int
@@ -45,7 +49,7 @@ def parsed(path: str) -> tuple[Part, ...]:
     return tuple(parts)
 
 
-def _key(value: Any, part: Part, path: str) -> Part:
+def key_of(value: Any, part: Part, path: str) -> Part:
     """Return the field, key or item number that a part of a path names."""
     if isinstance(value, Mapping):
         if part in value:
@@ -65,6 +69,10 @@ def _key(value: Any, part: Part, path: str) -> Part:
         raise InputError(f"{path}: {unknown('name', str(part), names).message}")
     if attrs.has(type(value)):
         fields = [field.alias or field.name for field in attrs.fields(type(value)) if field.init]
+        if "max_requested" in fields:
+            fields.append("max_time")
+        if part == "max_time" == fields[-1]:
+            return "max_requested"
         if part in fields or _setter(value, part) is not None:
             return part
         fields += [name.removeprefix("with_") for name in dir(value) if name.startswith("with_")]
@@ -77,7 +85,8 @@ def _setter(value: Any, part: Part) -> Callable[[Any], Any] | None:
     return getattr(value, f"with_{part}", None) if hasattr(type(value), str(part)) else None
 
 
-def _child(value: Any, key: Part) -> Any:
+def child(value: Any, key: Part) -> Any:
+    """Return the part of a value that :func:`key_of` found."""
     return getattr(value, str(key)) if attrs.has(type(value)) else value[key]
 
 
@@ -95,7 +104,7 @@ def look_up(value: Any, path: str) -> Any:
     8
     """
     for part in parsed(path):
-        value = _child(value, _key(value, part, path))
+        value = child(value, key_of(value, part, path))
     return value
 
 
@@ -116,12 +125,12 @@ def changed(value: Any, changes: Mapping[str, Any]) -> Any:
         node, here = tree, value
         *way, last = parsed(path)
         for part in way:
-            key = _key(here, part, path)
-            here = _child(here, key)
+            key = key_of(here, part, path)
+            here = child(here, key)
             node = node.setdefault(key, {})
             if isinstance(node, _New):
                 raise InputError(f"{path}: cannot be replaced together with a part that contains it")
-        key = _key(here, last, path)
+        key = key_of(here, last, path)
         if key in node:
             raise InputError(f"{path}: cannot be replaced twice, or together with one of its parts")
         node[key] = _New(new)
@@ -136,11 +145,12 @@ class _New:
 def _rebuilt(value: Any, tree: Any) -> Any:
     if isinstance(tree, _New):
         return tree.value
-    children = {key: _rebuilt(_child(value, key), below) for key, below in tree.items()}
+    children = {key: _rebuilt(child(value, key), below) for key, below in tree.items()}
     if isinstance(value, Mapping):
-        return {**value, **children}
+        return {key: each for key, each in {**value, **children}.items() if each is not REMOVED}
     if isinstance(value, Sequence):
-        return type(value)(children.get(i, each) for i, each in enumerate(value))  # type: ignore[call-arg]
+        items = (children.get(i, each) for i, each in enumerate(value))
+        return type(value)(each for each in items if each is not REMOVED)  # type: ignore[call-arg]
     fields = {field.alias for field in attrs.fields(type(value))}
     try:
         new = attrs.evolve(value, **{str(key): each for key, each in children.items() if key in fields})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from simmodel.work.chunks import ChunkedWorkload
     from simmodel.work.job import Job
     from simmodel.work.prepare import Estimates, Overrun, Sharing
+    from simmodel.work.time_limits import TooLong
     from simmodel.work.workload import Workload
 
 __all__ = [
@@ -156,7 +158,8 @@ class Scenario(Shown):
     until
         instant (s, or a text such as ``"2d"``) at which to stop; default: when all work has ended
     inputs
-        arguments that complete the platform or the workload when the run starts: ``processors``, ``config``
+        arguments that complete the platform or the workload when the run starts: ``processors``, ``too_long``,
+        ``config``
 
     Raises
     ------
@@ -313,6 +316,7 @@ class Scenario(Shown):
             "seed": system.env.seed if snapshot is None else None if self.seed is ... else self.seed,
             "until": self.until,
             "versions": versions(),
+            **self._kept_inputs(),
         }
         if stream is not None:
             from simmodel.results.streams import RecordStream
@@ -345,6 +349,10 @@ class Scenario(Shown):
         names = [str(place.name) for place in system.places] if kind.homes else []
         about: Any = {"homes": names, "of_nodes": system.of_nodes, "seed": env.seed}
         return system, read_submissions(system.work, self.workload, **about)
+
+    def _kept_inputs(self) -> dict[str, Any]:
+        kept = {name: self.inputs[name] for name in self.kind.kept_inputs if name in self.inputs}
+        return {"inputs": kept} if kept else {}
 
     def _chosen(self, system: System[Live]) -> dict[str, Any]:
         """Return the policies as stored in a document: names, ``None`` for objects."""
@@ -402,6 +410,7 @@ class Scenario(Shown):
                 options=options,
                 seed=... if seed is None else seed,
                 until=None if document["until"] is None else found["until"].number(least=None),
+                inputs=found["inputs"].table() if "inputs" in found else {},
             )
         except InputError as error:
             raise InputError(error.message, error.source or source, error.place) from None
@@ -525,8 +534,19 @@ def start(
     >>> sim.run().result().jobs["start"]
     array([   0.,  900., 1000., 1100.])
     """
-    scenario = Scenario.of(platform, workload, policy, **options)
+    scenario = _scenario(platform, workload, policy, options)
     return scenario.start(events=events, observers=observers, progress=progress, name=name, stream=stream)
+
+
+def _scenario(
+    platform: GivenPlatform, workload: GivenWork | None, policy: PolicyLike | None, options: dict[str, Any]
+) -> Scenario:
+    """Return the scenario of a call; a cluster without a policy is warned of."""
+    scenario = Scenario.of(platform, workload, policy, **options)
+    if policy is None and scenario.kind.name == "cluster" and snapshot_in(scenario.platform) is None:
+        text = "no policy given: a cluster runs under 'fcfs', in the next version under 'easy', as in 'simmodel batch'"
+        warnings.warn(text, FutureWarning, stacklevel=3)
+    return scenario
 
 
 @overload
@@ -537,6 +557,7 @@ def simulate(
     *,
     stream: str | Path,
     processors: int | None = None,
+    too_long: TooLong = "reject",
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
@@ -557,6 +578,7 @@ def simulate(
     policy: PolicyLike = "fcfs",
     *,
     processors: int | None = None,
+    too_long: TooLong = "reject",
     seed: int | None = 0,
     decide_on: Literal["instant", "event"] = "instant",
     event_order: Literal["submits-first", "ends-first"] = "submits-first",
@@ -655,11 +677,15 @@ def simulate(
         snapshot: work in addition to its own arrivals
     policy
         of the system itself: a name (see ``simmodel list policies``), a policy, or a function of a view; default: fcfs
-        on a cluster, hrr on a machine, sgs-t for a broker, that of the snapshot
+        on a cluster (easy in the next version: until then a warning), hrr on a machine, sgs-t for a broker, that of the
+        snapshot
     policies
         of the places, if these are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     processors
         of a cluster: replaces its number of processors
+    too_long
+        of a cluster: what becomes of jobs that request more time than the limit of their partition or queue allows:
+        ``"reject"``, ``"cut"`` to it, or ``"split"`` into parts that follow each other; the report counts them
     slowdowns
         of a broker: see :class:`~simmodel.platform.broker.BrokerSpec`
     config
@@ -727,11 +753,12 @@ def simulate(
     array([   0.,  900., 1000., 1100., 1100.])
     """
     if processes == 1 and processes is not True:
-        return start(platform, workload, policy, **options).run().result()
+        watching = {given: options.pop(given) for given in _WATCHING if given in options}
+        return _scenario(platform, workload, policy, options).start(**watching).run().result()
     from simmodel.runs.apart import run_apart
 
     for given in ("events", "observers", "stream"):
         if options.pop(given, None):
             raise InputError("must not be given with several processes, each with a part of the run", place=given)
     watching = {given: options.pop(given) for given in ("progress", "name") if given in options}
-    return run_apart(Scenario.of(platform, workload, policy, **options), processes, **watching)
+    return run_apart(_scenario(platform, workload, policy, options), processes, **watching)

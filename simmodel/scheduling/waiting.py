@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from heapq import merge
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from simmodel.foundation.errors import InputError
 from simmodel.work.job import Queued, entry_of
 
 if TYPE_CHECKING:
@@ -462,12 +463,22 @@ class WaitingQueue:
 
         An order with a constant key is maintained as an index from now on; one that changes with time is evaluated on
         demand.
+
+        Raises
+        ------
+        InputError
+            it is no order, but for instance the name of one
         """
-        if order.key is None and not self.with_priorities:
+        try:
+            key = order.key
+        except AttributeError:
+            hint = f", which simmodel.policies.order({order!r}) returns" if isinstance(order, str) else ""
+            raise InputError(f"view.waiting.by: must be an Order{hint}, got {order!r}") from None
+        if key is None and not self.with_priorities:
             return self
         found = self._indexes.get(("by", order))
         if found is None:
-            found = self._keep("by", order, lambda: SortedJobs(order.key))
+            found = self._keep("by", order, lambda: SortedJobs(key))
         return found
 
     def lanes(self, order: OrderLike) -> Any:

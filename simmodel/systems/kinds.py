@@ -65,6 +65,8 @@ class Kind(Fields):
         the class of the options of its systems
     inputs
         further arguments of simulate(), which complete the spec or the workload
+    kept_inputs
+        those of them that the document of a scenario stores, since neither the spec nor the workload does
     policy
         the default policy
     work
@@ -82,6 +84,7 @@ class Kind(Fields):
     snapshot: type[Snapshot] | str | None = None
     options: type[Options] = NoOptions
     inputs: tuple[str, ...] = ()
+    kept_inputs: tuple[str, ...] = ()
     policy: str = "fcfs"
     work: Literal["jobs", "tasks"] = "jobs"
 

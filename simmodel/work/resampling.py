@@ -22,12 +22,12 @@ from simmodel.work.workload import Report, Workload, has_value
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Resampling", "differences", "resampling_doubts", "shaken", "week_of"]
+__all__ = ["Resampling", "differences", "resampled", "resampling_doubts", "shaken", "week_of"]
 
 _WEEK = 604_800.0
 _LONG_TERM = 12  # weeks from the first to the last job, or half of the log, from which a user counts as long-term
 _LOAD, _OTHERS = 0.02, 0.05  # how far the load, and mean run time and arrivals by hour and weekday, may be off
-_DRAWS, _EXCHANGES, _TRIES = 64, 400, 4
+_DRAWS, _EXCHANGES, _TRIES, _MOVES = 64, 400, 4, 4000
 _FEW_WEEKS, _FEW_USERS, _MUCH = 8, 20, 0.25
 
 
@@ -168,7 +168,7 @@ class Resampling:
     def _nearest(
         self, rng: np.random.Generator, luck: _Luck, wanted: NDArray[np.float64], factor: float
     ) -> tuple[NDArray[np.int64], float]:
-        """Draw parts with replacement until their figures are near those wanted; return the nearest, and how far."""
+        """Draw parts with replacement until their figures are near those wanted; return the nearest and how near."""
         kinds = [np.flatnonzero(kind) for kind in (self.long, ~self.long & ~self.blocks, self.blocks)]
         best, least = np.zeros(len(self.names), dtype=np.int64), np.inf
         for _ in range(_DRAWS):
@@ -216,6 +216,7 @@ class Resampling:
         start = self._begin(luck, parts, copy)
         blocks = rng.permutation(np.flatnonzero(self.blocks[parts]))
         start[blocks] = np.arange(len(blocks)) % self.weeks
+        start = self._evened(rng, parts, start)
         rounds = np.where(self.long[parts], -(-self.weeks // self.circle), 1)
         whose, again = _copies(rounds)
         begin, size = self.begin[parts[whose]], np.diff(self.begin)[parts[whose]]
@@ -230,24 +231,67 @@ class Resampling:
         later = (week - week_of(submit, float(np.nanmin(log["submit"])))) * _WEEK
         order = np.lexsort((rows, piece, submit + later))
         rows, piece, of, later = rows[order], piece[order], of[order], later[order]
-        columns: dict[str, Any] = {
-            column: log[column][rows] + later
-            for column in ("submit", "cancel", "recorded_start", "recorded_end")
-            if column in log
-        }
-        columns["job"] = np.arange(1, len(rows) + 1)
+        found = log.where(rows, name=name)
+        found = moved_to(found, found["submit"] + later)
+        columns: dict[str, Any] = {"job": np.arange(1, len(rows) + 1)}
         report = Report() + log.report
         if "preceding" in log:
-            columns["preceding"], lost = self._preceding(rows, piece, columns["submit"])
+            columns["preceding"], lost = self._preceding(rows, piece, found["submit"])
             if lost:
                 report.repaired["preceding job not before it in the resample: dependency ignored"] += lost
         if len(self.users):
             columns["user"] = self._user(log["user"][rows], of, np.where(self.blocks[parts], 0, copy)[of])
-        found = log.where(rows, name=name).replace(**columns)
+        found = found.replace(**columns)
         found.report = report
         if found.specs is not None:
             found.specs = _renumbered(found.specs, piece.tolist())
         return found
+
+    def _evened(self, rng: np.random.Generator, parts: NDArray[np.intp], start: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return other starts of copies, until the load of weeks varies no more than the log's, over 1, 2 and 4 weeks.
+
+        Users of one machine make room for each other: where they begin at any week, backlogs grow that no log has.
+        """
+        log, work = self._weekly(), self._weekly_of_parts()
+        share = work.sum(axis=1)[parts]
+        if not share.sum() or min(self.weeks, self.circle) < _FEW_WEEKS:
+            return start
+        aim = np.maximum(_spreads(log), _LOAD)  # of a log whose weeks are alike
+        placed = np.array([self._placed(work, part, begin) for part, begin in zip(parts, start, strict=True)])
+        total = placed.sum(axis=0)
+        whole, off = total.sum(), float((_spreads(total) / aim).max())
+        for copy in rng.choice(len(parts), _MOVES, p=share / share.sum()).tolist():
+            if off <= 1:
+                break
+            begin = int(rng.integers(self.cycle[parts[copy]]))
+            own = self._placed(work, parts[copy], begin)
+            moved = total - placed[copy] + own
+            reached = float((_spreads(moved) / aim).max())
+            if reached < off and abs(moved.sum() / whole - 1) < _LOAD / 2:
+                total, off = moved, reached
+                placed[copy], start[copy] = own, begin
+        return start
+
+    def _weekly(self) -> NDArray[np.float64]:
+        """Return the work of each week of the log."""
+        count, run = counted_work(self.workload)
+        weeks = week_of(self.workload["submit"][self.rows])
+        return np.bincount(weeks, (count * run)[self.rows], self.circle)[: self.circle].astype(np.float64)
+
+    def _weekly_of_parts(self) -> NDArray[np.float64]:
+        """Return the work of each part by its own weeks."""
+        count, run = counted_work(self.workload)
+        wide = int(self.cycle.max(initial=1))
+        inside = self.week < wide
+        slot = self.part[inside] * wide + self.week[inside]
+        work = np.bincount(slot, (count * run)[self.rows[inside]], len(self.names) * wide).astype(np.float64)
+        return work.reshape(len(self.names), wide)
+
+    def _placed(self, work: NDArray[np.float64], part: int, begin: int) -> NDArray[np.float64]:
+        """Return the work by week of a copy of a part that begins in a week."""
+        cycle = int(self.cycle[part])
+        turned = np.roll(work[part, :cycle], begin)
+        return np.resize(turned, self.weeks)
 
     def _preceding(
         self, rows: NDArray[np.intp], piece: NDArray[np.intp], submit: NDArray[np.float64]
@@ -288,7 +332,7 @@ class Resampling:
             users += f", and {alone:,} jobs without a user, which stay with those of their week"
         told = (
             f"resampled from {self.workload.name} by whole weeks: {users}; load {load - 1:+.1%}, mean run time "
-            f"{run - 1:+.1%}, {hour:.1%} of the arrivals at another hour, {day:.1%} on another weekday"
+            f"{run - 1:+.1%}, arrivals by hour {hour:.1%} and by weekday {day:.1%} apart on average"
         )
         return told.replace("%", " %")
 
@@ -316,6 +360,13 @@ def _copies(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int
     return parts, np.arange(len(parts)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
+def _spreads(work: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much the work of 1, 2 and 4 successive weeks varies, as a share of its mean."""
+    until = np.concatenate([[0.0], np.cumsum(work)])
+    sums = [until[weeks:] - until[:-weeks] for weeks in (1, 2, 4)]
+    return np.array([each.std() for each in sums]) / max(float(work.mean()), 1e-300)
+
+
 def _off(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how far rows of figures are from those wanted, as multiples of what is allowed."""
     off: NDArray[np.float64] = np.max(differences(figures, wanted) / [_LOAD / 2, _OTHERS, _OTHERS, _OTHERS], axis=-1)
@@ -325,14 +376,13 @@ def _off(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[n
 def differences(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return how far rows of figures are from those wanted: load, mean run time, arrivals by hour and by weekday.
 
-    The last two are the share of jobs in another hour or weekday.
+    The last two are the mean deviation of the share of an hour or a weekday, weighted with this share.
     """
     with np.errstate(all="ignore"):
         load = np.abs(figures[..., 0] / wanted[0] - 1)
         jobs, all_jobs = figures[..., 2:26].sum(axis=-1), wanted[2:26].sum()
         run = np.abs(figures[..., 1] / jobs / (wanted[1] / all_jobs) - 1)
-        shares, aims = figures[..., 2:] / jobs[..., None], wanted[2:] / all_jobs
-        apart = np.abs(shares - aims) / 2
+        apart = np.abs(figures[..., 2:] - wanted[2:]) / all_jobs
     found = np.stack([load, run, apart[..., :24].sum(axis=-1), apart[..., 24:].sum(axis=-1)], axis=-1)
     return np.where(np.isnan(found), np.where(jobs > 0, 0.0, np.inf)[..., None], found)
 
@@ -348,6 +398,11 @@ def _renumbered(specs: Any, piece: list[int]) -> list[Any]:
     return found
 
 
+def resampled(workload: Workload, *, users: bool | float, weeks: int | None, load: float | None, seed: int) -> Workload:
+    """Return a log like this one: see :meth:`Workload.resampled`."""
+    return Resampling(workload, users=users, weeks=weeks).draw(load=load, seed=seed)
+
+
 def resampling_doubts(workload: Workload, *, users: bool | float = True) -> list[str]:
     """Return why logs resampled from a log are too much alike, or too unlike it, to say how sure a difference is.
 
@@ -360,7 +415,7 @@ def resampling_doubts(workload: Workload, *, users: bool | float = True) -> list
     names, user = _users_of(workload, users is not False)
     count, run = counted_work(workload)
     work = np.bincount(user + 1, count * run, len(names) + 1) / max(float(count @ run), 1e-300)
-    doubts = [f"it spans {span:.1f} weeks, fewer than {_FEW_WEEKS}"] if span < _FEW_WEEKS else []
+    doubts = [f"it spans {span:.1f} weeks, fewer than {_FEW_WEEKS}"] if round(span) < _FEW_WEEKS else []
     if not len(names):
         return [*doubts, "it has no users: the jobs of a week stay together"]
     if len(names) < _FEW_USERS:

@@ -179,11 +179,12 @@ def shift(workload: Workload, seconds: float) -> Workload:
 
 
 def moved_to(workload: Workload, submit: NDArray[np.number]) -> Workload:
-    """Return the jobs with these instants of submission; cancellations shift by the same time."""
-    columns: dict[str, Any] = {"submit": submit}
-    if "cancel" in workload:
-        columns["cancel"] = workload["cancel"] + (submit - workload["submit"])
-    return workload.replace(**columns)
+    """Return the jobs with these instants of submission; cancellations and recorded instants shift by the same time."""
+    instants = ("cancel", "recorded_start", "recorded_end")
+    moved: dict[str, Any] = {
+        name: workload[name] + (submit - workload["submit"]) for name in instants if name in workload
+    }
+    return workload.replace(submit=submit, **moved)
 
 
 def first(workload: Workload, jobs: int) -> Workload:

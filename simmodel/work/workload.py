@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from numbers import Integral
@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, html_page
+from simmodel.foundation.entries import load as load_by_name
 from simmodel.foundation.errors import InputError, shown
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
@@ -616,9 +617,9 @@ class Workload:
         that is asked for are drawn with replacement. A long-term user begins at a random week of their own and goes
         round: after the last week comes the first. A temporary user arrives in a random week. So each job keeps its
         hour and weekday, and each user their order of jobs, sessions and think times; users lose what they had with
-        each other. Users are drawn until the offered load is within 2 % of the log's, the mean run time within 5 %,
-        and no more than 5 % of the arrivals are at another hour or weekday; if no draw is, single users are exchanged.
-        Only what is then missing of the load is made up by scaling the gaps. The report says so.
+        each other. Users are drawn until the offered load is within 2 % of the log's, and the mean run time and the
+        shares of arrivals by hour and by weekday (on average) are within 5 %; if no draw is, single users are
+        exchanged. Only what is then missing of the load is made up by scaling the gaps. The report says so.
 
         A copy of a user is another user, jobs are numbered anew, and ``preceding`` with them. The jobs without a user
         of one week stay together and are put into another week.
@@ -648,9 +649,8 @@ class Workload:
         >>> log.resampled(seed=1)
         <Workload workload resample 1: 140 jobs>
         """
-        from simmodel.work.resampling import Resampling
-
-        return Resampling(self, users=users, weeks=weeks).draw(load=load, seed=seed)
+        make: Callable[..., Workload] = load_by_name("simmodel.work.resampling:resampled")
+        return make(self, users=users, weeks=weeks, load=load, seed=seed)
 
     def shaken(self, *, noise: float | str = 60.0, seed: int = 0) -> Workload:
         """Return the log with each submission shifted at random, so little that no user would notice.
@@ -672,9 +672,8 @@ class Workload:
         >>> log.shaken(noise=10, seed=1)["submit"].round(1)
         array([ 109. ,  109. , 4992.9])
         """
-        from simmodel.work.resampling import shaken
-
-        return shaken(self, noise=noise, seed=seed)
+        make: Callable[..., Workload] = load_by_name("simmodel.work.resampling:shaken")
+        return make(self, noise=noise, seed=seed)
 
     def _derived(self, table: Table, name: str | None, processors: int | None) -> Workload:
         return Workload(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from simmodel import InputError
 from simmodel.extending import (
     PROGRESS,
     QUIET,
     READING,
+    TOO_LONG,
     answer,
     argument,
     arguments,
@@ -80,8 +82,8 @@ def read(options: argparse.Namespace) -> None:
     _SITE,
     argument(
         "--set NAME=VALUE",
-        "a setting to change, of SchedulerParameters or of slurm.conf; may be repeated: what the change would do to "
-        "the waits is printed instead",
+        "a setting to change, of SchedulerParameters or of slurm.conf, or a line about nodes or partitions, as in "
+        "slurm.conf; may be repeated: what the change would do to the waits is printed instead",
         dest="changes",
         action="append",
         default=[],
@@ -92,12 +94,18 @@ def read(options: argparse.Namespace) -> None:
         number("a whole number from 2 on", lambda value: value >= 2 and value == int(value)),
         default=10,
     ),
+    TOO_LONG,
     PROGRESS,
     files(
         table("one line a job: recorded and simulated start, or the effects of --set"),
         document("the same"),
     ),
-    examples=("simmodel slurm replay site", "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880"),
+    examples=(
+        "simmodel slurm replay site",
+        "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880",
+        'simmodel slurm replay site --set "PartitionName=batch MaxTime=12:00:00" --too-long cut',
+        'simmodel slurm replay site --set "NodeName=n[41-60] CPUs=32"',
+    ),
 )
 def replayed(options: argparse.Namespace) -> None:
     """Run the jobs of a site under policy slurm, and print how many starts differ by more than a backfill cycle.
@@ -109,9 +117,12 @@ def replayed(options: argparse.Namespace) -> None:
     from simmodel_site.twin.slurm.site.folder import read_folder
     from simmodel_site.twin.slurm.site.replayed import change, replay
 
+    if options.too_long is not None and not options.changes:
+        raise InputError("needs --set", place="--too-long")
     folder = read_folder(options.folder, timezone=options.timezone)
     if options.changes:
-        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress)
+        how = {} if options.too_long is None else {"too_long": options.too_long}
+        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress, **how)
         report, rows = changed.report(), changed.table
     else:
         found = replay(folder, progress=options.progress)

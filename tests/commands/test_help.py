@@ -112,7 +112,7 @@ def test_the_help_of_a_command_ends_with_its_examples(name: str, capsys: pytest.
     assert main([name, "--help"]) == 0
     said = capsys.readouterr().out
     found = examples(said)
-    assert 1 <= len(found) <= 2
+    assert 1 <= len(found) <= 3
     assert [line.strip() for line in said.splitlines()[-len(found) :]] == found
     assert ("TIME is in seconds" in said) == ("TIME\n" in said or "TIME  " in said)
 

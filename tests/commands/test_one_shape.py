@@ -19,9 +19,9 @@ from tests.helpers.terminals import lines_in_terminal
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="terminals of POSIX")
 
 COMMANDS = {
-    "batch": "probe-4",
+    "batch": "probe-4 --set nodes=+2",
     "calibrate": "size-from-starts",
-    "compare": "lublin-128-week --policies fcfs,easy,sjf+easy",
+    "compare": "lublin-128-week --policies fcfs,easy,sjf+easy --set nodes=x1.1",
     "completion": "bash",
     "explain": "probe-4 3",
     "explore": "--platforms hetsim-slow --workloads layered:n=20 --policies hrr,heft --seeds 2",

@@ -22,7 +22,7 @@ from simmodel.commands.parser import command_parser
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.moved import MOVED
 from tests.helpers.commands_there import ACTIONS, ALL
-from tests.helpers.doc_pages import PAGES
+from tests.helpers.doc_pages import PAGES, Page
 from tests.helpers.package_imports import PUBLIC, STUBS
 from tests.helpers.paths import ROOT, TESTS
 from tests.helpers.written_files_of_a_version import write_all
@@ -41,13 +41,20 @@ class Parameter(NamedTuple):
 
 @cache
 def documented() -> frozenset[str]:
-    """Return the words in the code of all pages and notebooks: methods and attributes outside it are not public."""
-    code = [each for page in PAGES.values() for each in re.findall(r"`([^`\n]+)`", page.without_code)]
-    code += [block.text for page in PAGES.values() for block in page.blocks]
+    """Return the words in the code of all pages and notebooks: methods and attributes outside it are not public.
+
+    A page does not document what its examples define, such as a reader or a type of decisions that a reader is to add.
+    """
+    words = set().union(*map(_documented_by, PAGES.values()))
     for path in (ROOT / "notebooks").rglob("*.ipynb"):
         cells = json.loads(path.read_text("utf-8"))["cells"]
-        code += ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    return frozenset(re.findall(r"\w+", "\n".join(code)))
+        words.update(*(re.findall(r"\w+", "".join(cell["source"])) for cell in cells if cell["cell_type"] == "code"))
+    return frozenset(words)
+
+
+def _documented_by(page: Page) -> set[str]:
+    code = "\n".join([block.text for block in page.blocks] + re.findall(r"`([^`\n]+)`", page.without_code))
+    return {*re.findall(r"\w+", code)} - {*re.findall(r"^\+?(?:class|def) (\w+)", code, re.MULTILINE)}
 
 
 GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}

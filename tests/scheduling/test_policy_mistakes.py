@@ -215,3 +215,10 @@ def test_a_task_is_not_called_a_job_and_few_places_are_listed():
     assert "task t: must name a place of this scheduler (" in text
     assert text.count(", ") < 8
     assert " more)" in text
+
+
+def test_the_name_of_an_order_is_answered_with_the_way_to_the_order():
+    with pytest.raises(
+        InputError, match=r"must be an Order, which simmodel\.policies\.order\('fcfs'\) returns, got 'fcfs'"
+    ):
+        simulate(8, TWO, lambda view: [Start(view.waiting.by("fcfs").head(), view.places[0])])

@@ -33,7 +33,7 @@ from simmodel.systems.submissions import Logs, read_submissions
 from simmodel.systems.system import Offers, Timing
 from simmodel.work.job import ANY, OVER, Job, LiveJob
 from simmodel.work.prepare import Estimates, Overrun, Sharing
-from simmodel.work.workload import Report
+from simmodel.work.workload import Report, Workload
 
 if TYPE_CHECKING:
     from simmodel.environment import Call
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from simmodel.systems.submissions import GivenWork, Submissions
     from simmodel.systems.system import EstimateBasis
     from simmodel.work.chunks import ChunkedWorkload
+    from simmodel.work.time_limits import TooLong
 
 __all__ = ["CLUSTER", "Cluster", "ClusterKind"]
 
@@ -620,9 +621,16 @@ class ClusterKind(Kind):
     def read_work(
         self, given: GivenWork, spec: Any, seed: int, inputs: Mapping[str, Any] = MappingProxyType({})
     ) -> tuple[Submissions, Any]:
-        """Return the submissions and the cluster's spec, by default that of the log."""
+        """Return the submissions and the cluster's spec, by default that of the log.
+
+        Jobs that request more time than they may are changed as ``too_long`` among the inputs says.
+        """
         work = read_submissions("jobs", given, of_nodes=self.of_nodes(spec), seed=seed)
         assert isinstance(work, Logs)
+        spec = self._completed(work, spec, inputs)
+        return _within_limits(work, spec, inputs.get("too_long", "reject")), spec
+
+    def _completed(self, work: Logs, spec: ClusterSpec | None, inputs: Mapping[str, Any]) -> ClusterSpec:
         processors = inputs.get("processors")
         if processors is not None:
             if isinstance(processors, bool) or not isinstance(processors, Integral) or int(processors) <= 0:
@@ -635,8 +643,23 @@ class ClusterKind(Kind):
                 raise NoProcessors(f"missing processors: log {log.name!r} does not specify those of its machine")
         if spec is None:
             assert processors is not None
-            return work, ClusterSpec.simple(int(processors))
-        return work, spec if processors is None else spec.with_processors(processors)
+            return ClusterSpec.simple(int(processors))
+        return spec if processors is None else spec.with_processors(processors)
+
+
+def _within_limits(work: Logs, spec: ClusterSpec, too_long: TooLong) -> Logs:
+    if too_long == "reject":
+        return work
+    from simmodel.systems.cluster.time_limits import time_limits
+    from simmodel.work.time_limits import within_limits
+
+    logs = []
+    for log in work.logs:
+        if not isinstance(log.workload, Workload):
+            raise InputError("must be 'reject' where a log is read in chunks (stream=)", place="too_long")
+        jobs = within_limits(log.workload, time_limits(log.workload, spec), too_long)
+        logs.append(attrs.evolve(log, workload=jobs))
+    return Logs(logs)
 
 
 CLUSTER = ClusterKind(
@@ -645,5 +668,6 @@ CLUSTER = ClusterKind(
     system=Cluster,
     snapshot="simmodel.snapshots.cluster:ClusterSnapshot",
     options=ClusterOptions,
-    inputs=("processors",),
+    inputs=("processors", "too_long"),
+    kept_inputs=("too_long",),
 )

@@ -36,7 +36,17 @@ from simmodel_site.twin.slurm.records import (
 )
 from simmodel_site.twin.slurm.values import Gres, amounts, cpus_of, gres, is_none, memory, seconds, split_list, whole
 
-__all__ = ["includes_of", "is_conf", "is_gres", "partition_settings", "read_conf", "read_gres"]
+__all__ = [
+    "includes_of",
+    "is_conf",
+    "is_gres",
+    "nodes_of_line",
+    "pairs_of",
+    "partition_of_line",
+    "partition_settings",
+    "read_conf",
+    "read_gres",
+]
 
 Made = TypeVar("Made")
 Line = dict[str, str]
@@ -114,19 +124,36 @@ def read_conf(text: str, source: str = "slurm.conf", included: Callable[[str], t
     records: dict[str, list[Line]] = {kind: [] for kind in _KINDS}
     usual: dict[str, Line] = {kind: {} for kind in _KINDS}
     for where, number, line in _all_lines(text, source, included):
-        pairs = [(key, value.strip('"')) for key, value in _PAIR.findall(line)]
-        if not pairs or _PAIR.sub("", line).strip():
-            raise InputError(f"must consist of Name=Value, got {shown(line)}", where, f"line {number}")
-        first = next((kind for kind in _KINDS if kind.lower() == pairs[0][0].lower()), None)
-        keys = SLURM_CONF if first is None else _KINDS[first]
-        record = {keys.proper(key): value for key, value in pairs}
+        try:
+            first, record = pairs_of(line)
+        except InputError as error:
+            raise InputError(error.message, where, f"line {number}") from None
         if first is None:
             settings |= record
-        elif pairs[0][1].upper() == "DEFAULT":
+        elif record[first].upper() == "DEFAULT":
             usual[first] |= record
         else:
             records[first].append(usual[first] | record)
     return _site(settings, records, source)
+
+
+def pairs_of(line: str) -> tuple[str | None, Line]:
+    """Return the kind of a line of slurm.conf, such as ``NodeName``, and its values by key; ``None``: of the cluster.
+
+    Raises
+    ------
+    InputError
+        it does not consist of ``Name=Value``
+
+    >>> pairs_of("partitionname=b maxtime=60")
+    ('PartitionName', {'PartitionName': 'b', 'MaxTime': '60'})
+    """
+    pairs = [(key, value.strip('"')) for key, value in _PAIR.findall(line)]
+    if not pairs or _PAIR.sub("", line).strip():
+        raise InputError(f"must consist of Name=Value, got {shown(line)}")
+    first = next((kind for kind in _KINDS if kind.lower() == pairs[0][0].lower()), None)
+    keys = SLURM_CONF if first is None else _KINDS[first]
+    return first, {keys.proper(key): value for key, value in pairs}
 
 
 def read_gres(text: str, source: str = "gres.conf") -> Site:
@@ -194,7 +221,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _site(settings: Line, records: Mapping[str, list[Line]], source: str) -> Site:
-    nodes = _made(records["NodeName"], "NodeName", _nodes, source)
+    nodes = _made(records["NodeName"], "NodeName", nodes_of_line, source)
     again = [name for name, times in Counter(node.name for node in nodes).items() if times > 1]
     if again:
         raise InputError(f"must be of one line each, got {node_list(again)} in several", source, "NodeName")
@@ -238,7 +265,8 @@ def _made(records: list[Line], kind: str, make: Callable[[Line], list[Made]], so
     return tuple(found)
 
 
-def _nodes(record: Line) -> list[NodeRecord]:
+def nodes_of_line(record: Mapping[str, str]) -> list[NodeRecord]:
+    """Return the nodes of a line that begins with ``NodeName``."""
     cpus = cpus_of(record)
     size, kept = memory(record.get("RealMemory", "1")) or 0.0, memory(record.get("MemSpecLimit", "0")) or 0.0
     return [
@@ -262,12 +290,12 @@ def _nodes(record: Line) -> list[NodeRecord]:
     ]
 
 
-def _number(record: Line, name: str, usual: str = "1") -> int:
+def _number(record: Mapping[str, str], name: str, usual: str = "1") -> int:
     found = whole(record.get(name, usual))
     return 1 if found is None else found
 
 
-def _state(record: Line) -> dict[str, Any]:
+def _state(record: Mapping[str, str]) -> dict[str, Any]:
     """Return the state of nodes, and why they have it."""
     states = record.get("State", "UNKNOWN").upper()
     words = frozenset(("IDLE",) if states == "UNKNOWN" else states.split("+"))
@@ -303,7 +331,12 @@ def partition_settings(record: Mapping[str, str], keys: Keys = PARTITION) -> dic
     }
 
 
-def _partition(record: Line, sets: Mapping[str, str]) -> PartitionRecord:
+def partition_of_line(record: Mapping[str, str], everyone: str) -> PartitionRecord:
+    """Return the partition of a line that begins with ``PartitionName``; ``everyone``: the list of all nodes."""
+    return _partition(record, {"ALL": everyone})
+
+
+def _partition(record: Mapping[str, str], sets: Mapping[str, str]) -> PartitionRecord:
     nodes = record.get("Nodes", "")
     parts = () if is_none(nodes) else split_list(nodes.replace(" ", ","))
     limit = record.get("MaxTime", "")

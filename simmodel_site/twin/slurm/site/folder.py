@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
 from math import floor, inf, nan
 from pathlib import Path
@@ -34,6 +34,7 @@ from simmodel_site.twin.slurm.site.accounts import (
     read_qos,
     read_shares,
 )
+from simmodel_site.twin.slurm.site.changed import changed_site
 from simmodel_site.twin.slurm.site.managed import is_log, read_log
 from simmodel_site.twin.slurm.site.placed import misplaced
 from simmodel_site.twin.slurm.site.recorded import RecordedJob, recorded_jobs
@@ -79,6 +80,8 @@ class SlurmFolder(Fields):
         how many runs of jobs have recorded nodes, and how many of them get here what they got, on these nodes
     read, passed_over
         the names of the files that were read, and of the others
+    ran, away
+        the nodes on which jobs ran; the nodes that were out of service, each with from when and until when (Unix s)
     """
 
     described: Described
@@ -91,6 +94,25 @@ class SlurmFolder(Fields):
     agreeing: int = 0
     read: tuple[str, ...] = ()
     passed_over: tuple[str, ...] = ()
+    ran: frozenset[str] = frozenset()
+    away: tuple[tuple[str, float, float], ...] = ()
+
+    def changed(self, lines: Iterable[str]) -> SlurmFolder:
+        """Return the folder of a site with changed nodes and partitions, and the same jobs.
+
+        Parameters
+        ----------
+        lines
+            as of :func:`~simmodel_site.twin.slurm.site.changed.changed_site`
+
+        Raises
+        ------
+        InputError
+            a line is wrong
+        """
+        site = changed_site(self.site, lines)
+        found = _platform(site, self.origin, self.ran, self.away)
+        return attrs.evolve(self, site=site, described=found)
 
     @property
     def jobs(self) -> list[Job]:
@@ -289,20 +311,11 @@ class _Files:
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
         lists = {*log["node_list"].tolist()} if log is not None and "node_list" in log else set()
         ran = {name for text in lists for name in nodes_of(str(text))}
-        found = described(self._site, origin=origin, own_loops=True, ran=ran)
         done = read_log("\n".join(sorted(self._logs)), self._local)
         away = [(node, *span) for node, spans in done.away.items() for span in spans]
         if events := self._managed.pop("sacctmgr show event", None):
             away += [each for each in read_events(*events, self._local) if not done.tells(*each)]
-        places = {node: part.name for part in found.spec.partitions for node in part.node_names}
-        outages = [
-            OutageSpec(
-                at=max(at - origin, 0.0), until=until - origin, partition=places[node], nodes=(node,), kind="drain"
-            )
-            for node, at, until in away
-            if node in places and max(at, origin) < until
-        ]
-        found = attrs.evolve(found, spec=attrs.evolve(found.spec, outages=[*found.spec.outages, *outages]))
+        found = _platform(self._site, origin, ran, away)
         notes = Notes()
         managed = Notes()
         accounts = self._accounts(log, managed)
@@ -347,6 +360,8 @@ class _Files:
             agreeing=placed - sum(len(by_job) for by_job in wrong.values()),
             read=tuple(self._read),
             passed_over=tuple(self._passed),
+            ran=frozenset(ran),
+            away=tuple(away),
         )
 
     def _accounts(self, log: Workload | None, notes: Notes) -> Accounts | None:
@@ -384,6 +399,18 @@ class _Files:
                 submitted = {cells[0]: f"sbatch {cells[3]}" for _, cells in rows if len(cells) > 3}
             (self._read if told else self._passed).append(Path(name).name)
         return found, submitted
+
+
+def _platform(site: Site, origin: float, ran: Collection[str], away: Iterable[tuple[str, float, float]]) -> Described:
+    """Return the platform of a site, on which nodes are drained while they were out of service."""
+    found = described(site, origin=origin, own_loops=True, ran=ran)
+    places = {node: part.name for part in found.spec.partitions for node in part.node_names}
+    outages = [
+        OutageSpec(at=max(at - origin, 0.0), until=until - origin, partition=places[node], nodes=(node,), kind="drain")
+        for node, at, until in away
+        if node in places and max(at, origin) < until
+    ]
+    return attrs.evolve(found, spec=attrs.evolve(found.spec, outages=[*found.spec.outages, *outages]))
 
 
 def _managed(first: str, data: bytes) -> str | None:

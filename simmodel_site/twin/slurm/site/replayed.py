@@ -28,17 +28,18 @@ from simmodel.extending import (
 from simmodel.metrics import Interval, paired_difference
 from simmodel.runs import Simulation, start
 from simmodel.work import Table
-from simmodel_site.policy.keys import NODE, PARTITION, SLURM_CONF
 from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.settings import SlurmConf
 from simmodel_site.policy.wishes import Wishes
 from simmodel_site.twin.mirror.job_history import natural_order
+from simmodel_site.twin.slurm.site.changed import is_line, line_for
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
 from simmodel_site.twin.slurm.site.sbatch import job_list
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.extending import TooLong
     from simmodel.work import Job
 
 __all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
@@ -207,7 +208,7 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool =
     if not recorded:
         raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
     cycle = settings.bf_interval if settings.backfill else settings.sched_interval
-    own = _starts(folder, settings, _Phase.of(0, 1), progress=progress)
+    own, _ = _starts(folder, settings, _Phase.of(0, 1), progress=progress)
     if not any(own.get(job, inf) < inf for job in recorded):
         raise InputError(_NONE_STARTS)
     rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], natural_order(each[1])))
@@ -254,11 +255,7 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
         new = [each for each in found.unread if each not in before.unread]
         if new or found == before:
             reason = "policy slurm does not model it" if new else "it changes nothing that policy slurm heeds"
-            lines = [keys.title for keys in (PARTITION, NODE) if name in keys and name not in SLURM_CONF]
-            reason = (
-                f"it is no setting of the cluster: change {lines[0]} lines in a copy of slurm.conf" if lines else reason
-            )
-            raise InputError(f"{name}={value}: {reason}", place="--set")
+            raise InputError(f"{name}={value}: {line_for(folder.site, name, value) or reason}", place="--set")
     return found
 
 
@@ -288,9 +285,12 @@ _NONE_STARTS = "no job starts in the simulation: the site described has too few 
 
 
 def _starts(
-    folder: SlurmFolder, settings: SlurmConf, phase: _Phase, *, progress: bool = False
-) -> dict[int | str, float]:
-    """Return the starts of all jobs in a phase (s, whole, as in accounting; ``inf``: never)."""
+    folder: SlurmFolder, settings: SlurmConf, phase: _Phase, too_long: TooLong = "reject", *, progress: bool = False
+) -> tuple[dict[int | str, float], Counter[str]]:
+    """Return the starts of all jobs in a phase (s, whole, as in accounting; ``inf``: never), and what was repaired.
+
+    A job in parts starts so long before the end of the last one as it runs in all: its wait is that of its parts.
+    """
     timing = SlurmTiming(
         main_first=phase.main * SlurmTiming().turn,
         backfill_first=phase.backfill * settings.bf_interval,
@@ -298,14 +298,23 @@ def _starts(
     )
     jobs = _within_seconds(folder.jobs, phase.within)
     policy = _policy(folder, settings, timing)
-    found = _ran(folder, jobs, policy, progress=progress).result().jobs
-    starts = np.nan_to_num(np.floor(found["start"]), nan=inf)
-    return dict(zip(found["job"].tolist(), starts.tolist(), strict=True))
+    result = _ran(folder, jobs, policy, progress=progress, too_long=too_long).result()
+    found = result.jobs
+    names, started = found["job"].tolist(), found["start"].astype(np.float64)
+    parts = {*names} - {*map(_id, jobs)}
+    runs = {_id(job): job.run for job in jobs}
+    for row in [row for row, name in enumerate(names) if parts and f"{name}.1" in parts]:
+        started[row] -= (runs[names[row]] or 0.0) - found["run"][row]
+    starts = np.nan_to_num(np.floor(started), nan=inf)
+    return dict(zip(names, starts.tolist(), strict=True)), result.report.repaired
 
 
-def _ran(folder: SlurmFolder, jobs: Sequence[Job], policy: PolicyLike, *, progress: bool) -> Simulation:
+def _ran(
+    folder: SlurmFolder, jobs: Sequence[Job], policy: PolicyLike, *, progress: bool, too_long: TooLong = "reject"
+) -> Simulation:
     """Return a simulation of jobs in which all have ended that can start."""
-    sim = start(folder.described.spec, jobs, policy, overrun="continue", progress=progress)
+    spec = folder.described.spec
+    sim = start(spec, jobs, policy, overrun="continue", progress=progress, too_long=too_long)
     with suppress(Stalled):  # some wait for ever
         sim.run()
     return sim
@@ -377,6 +386,8 @@ class ChangedWaits(Fields):
         mean, median, 95th percentile and maximum of the waits
     left_out
         the jobs that never start in some of the simulations: their waits are in no figure
+    repaired
+        how many jobs the change lets request less time, and why
     """
 
     before: str
@@ -385,6 +396,7 @@ class ChangedWaits(Fields):
     phases: int
     effects: tuple[Effect, ...]
     left_out: tuple[int | str, ...] = ()
+    repaired: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def table(self) -> Table:
@@ -410,7 +422,8 @@ class ChangedWaits(Fields):
             "phases of the loops, the same for both: for these jobs, not for others"
         )
         without = [f"never start in the simulation, left out: {_named(self.left_out)}"] if self.left_out else []
-        return "\n".join([head, *text_table(rows), foot, *without])
+        shorter = [f"changed: {why}: {counted(jobs, 'job')}" for why, jobs in self.repaired.items()]
+        return "\n".join([head, *text_table(rows), foot, *shorter, *without])
 
 
 def _verdict(difference: Interval) -> str:
@@ -427,8 +440,15 @@ _MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
 }
 
 
-def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, progress: bool = False) -> ChangedWaits:
-    """Return what changed settings would do to the waits of a site's jobs, with the submissions and run times recorded.
+def change(
+    folder: SlurmFolder,
+    changes: Sequence[str],
+    *,
+    phases: int = 10,
+    too_long: TooLong = "reject",
+    progress: bool = False,
+) -> ChangedWaits:
+    """Return what changes would do to the waits of a site's jobs, with the submissions and run times recorded.
 
     Both settings are simulated in the same phases of the loops, which are spread evenly: the accounting does not tell
     them. The intervals are those of paired differences.
@@ -436,9 +456,12 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
     Parameters
     ----------
     changes
-        as of :func:`changed_settings`
+        as of :func:`changed_settings`, or lines as of
+        :func:`~simmodel_site.twin.slurm.site.changed.changed_site`
     phases
         how many, at least 2
+    too_long
+        what becomes of jobs that request more time than their partition allows: as of :func:`~simmodel.simulate`
     progress
         whether to show a progress bar
 
@@ -451,7 +474,10 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
         raise InputError("must be settings of slurm.conf and their values, got none", place="changes")
     if not folder.recorded:
         raise InputError("no job is recorded: give the output of sacct --parsable2 beside slurm.conf")
-    both = [changed_settings(folder), changed_settings(folder, changes)]
+    other = folder.changed([each for each in changes if is_line(each)])
+    settings = changed_settings(other, [each for each in changes if not is_line(each)])
+    both = [(folder, changed_settings(folder)), (other, settings)]
+    shorter: Counter[str] = Counter()
     submits = {_id(each.job): each.job.submit for each in folder.recorded if not each.job.never_ran}
     found: list[list[list[float]]] = [[], []]
     never: dict[int | str, None] = {}
@@ -459,7 +485,8 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
         for number in range(phases):
             runs = []
             for each in both:
-                runs.append(_starts(folder, each, _Phase.of(number, phases)))
+                starts, shorter = _starts(*each, _Phase.of(number, phases), too_long)
+                runs.append(starts)
                 bar.update(1)
             ran = [job for job in submits if all(run.get(job, inf) < inf for run in runs)]
             if not ran:
@@ -474,7 +501,7 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
         for i, name in enumerate(_MEASURES)
         if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
     )
-    labels = [_policy(folder, each).text for each in both]
+    labels = [_policy(*each).text for each in both]
     return ChangedWaits(
         before=labels[0],
         after=labels[1],
@@ -482,4 +509,5 @@ def change(folder: SlurmFolder, changes: Sequence[str], *, phases: int = 10, pro
         phases=phases,
         effects=effects,
         left_out=tuple(job for job in submits if job in never),
+        repaired=shorter,
     )
