@@ -10,12 +10,17 @@ from functools import cache
 
 __all__ = ["offered", "unseen"]
 
+_MOST = 1 << 20  # bytes of a table of entry points
+
 
 @cache
 def _tables() -> dict[str, bytes]:
     """Return the tables of entry points, by the name of the distribution; the first on the path counts."""
     found: dict[str, bytes] = {}
+    own = os.path.dirname(os.__file__)  # Python's own modules, which are no distributions
     for folder in sys.path:
+        if folder.startswith(own) and not folder.endswith("-packages"):
+            continue
         try:
             names = os.listdir(folder or ".")
         except OSError:
@@ -29,7 +34,7 @@ def _tables() -> dict[str, bytes]:
             path = f"{folder or '.'}/{name}/entry_points.txt"
             if os.access(path, os.R_OK):  # most have none, and an error costs more
                 file = os.open(path, os.O_RDONLY)  # by its number: a file object costs as much as all else here
-                found[distribution] = os.read(file, os.fstat(file).st_size)
+                found[distribution] = os.read(file, _MOST)
                 os.close(file)
     return found
 

@@ -18,7 +18,7 @@ from simmodel.foundation.errors import InputError, shown
 from simmodel.platform.cluster import NodeSpec
 from simmodel.runs.paths import REMOVED, changed as replaced, child, key_of, parsed
 from simmodel.runs.scenario import platform_of
-from simmodel.snapshots.snapshot import Snapshot
+from simmodel.systems.kinds import snapshot_in
 from simmodel.systems.submissions import in_chunks
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf", re.IGNORECASE)
 _NEXT = re.compile(r",\s*(?=[^=,]+=)")
 
 
-def changed(platform: GivenPlatform, changes: Mapping[str, str], *, log: GivenWork | None = None) -> SystemSpec:
+def changed(
+    platform: GivenPlatform, changes: Mapping[str, str] | Iterable[str], *, log: GivenWork | None = None
+) -> SystemSpec:
     """Return the spec of a platform with changes.
 
     Parameters
@@ -41,9 +43,10 @@ def changed(platform: GivenPlatform, changes: Mapping[str, str], *, log: GivenWo
     platform
         in any form that :func:`~simmodel.runs.scenario.simulate` takes, but for snapshots
     changes
-        by path, the new value of each part as a text. A kind of nodes is changed by their number: ``nodes`` of a
-        cluster that has one kind, ``partitions.NAME.nodes.KIND`` of any. Where processors are counted, a node is a
-        processor, and ``nodes`` and ``processors`` are the same. ``max_time`` is the limit ``max_requested``
+        by path, the new value of each part as a text, or ``PATH=VALUE`` texts. A kind of nodes is changed by their
+        number: ``nodes`` of a cluster that has one kind, ``partitions.NAME.nodes.KIND`` of any. Where processors are
+        counted, a node is a processor, and ``nodes`` and ``processors`` are the same. ``max_time`` is the limit
+        ``max_requested``
     log
         of which the platform is that of the header, if it is ``None``
 
@@ -57,7 +60,7 @@ def changed(platform: GivenPlatform, changes: Mapping[str, str], *, log: GivenWo
     >>> larger = changed(spec, {"nodes": "+20", "partitions.batch.max_time": "12h"})
     >>> larger.processors, larger.partitions[0].max_requested
     (192, 43200.0)
-    >>> changed(128, {"processors": "x1.5"}).processors
+    >>> changed(128, ["processors=x1.5"]).processors
     192
     """
     if platform is None and log is not None:
@@ -65,10 +68,10 @@ def changed(platform: GivenPlatform, changes: Mapping[str, str], *, log: GivenWo
         if platform is None:
             raise InputError("the log does not specify the processors of its machine", place="platform")
     spec = platform_of(platform)
-    if spec is None or isinstance(spec, Snapshot):
+    if spec is None or snapshot_in(spec) is not None:
         raise InputError(f"must be a platform that can be changed, got {platform!r}", place="platform")
     new: dict[str, Any] = {}
-    for path, text in changes.items():
+    for path, text in (changes if isinstance(changes, Mapping) else changes_of(changes)).items():
         try:
             place, value = _change(spec, path, text)
         except InputError as error:

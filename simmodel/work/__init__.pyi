@@ -8,6 +8,7 @@ from .resampling import resampling_doubts as resampling_doubts, week_of as week_
 from .table import Table as Table
 from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task
 from .taskset import LiveTask as LiveTask, TaskSet as TaskSet
+from .time_limits import TooLong as TooLong, within_limits as within_limits
 from .traffic import Phase as Phase, Phases as Phases, Traffic as Traffic
 from .transformations import (
     add_traffic as add_traffic,

@@ -19,7 +19,6 @@ __all__ = ["TooLong", "within_limits"]
 
 TooLong: TypeAlias = Literal["reject", "cut", "split"]
 _WAYS = ("reject", "cut", "split")
-_LONG = "requested time above the limit"
 
 
 def within_limits(workload: Workload, limits: NDArray[np.float64], too_long: TooLong) -> Workload:
@@ -67,9 +66,12 @@ def within_limits(workload: Workload, limits: NDArray[np.float64], too_long: Too
         new.files = workload.files
     else:
         new = _in_columns(workload, np.where(long, limits, np.inf), asked, parts)
-    way = "cut to it" if too_long == "cut" else f"split into {int(parts[long].sum()):,} parts"
     new.report = workload.report + Report()
-    new.report.repaired[f"{_LONG}: {way}"] += int(long.sum())
+    new.report.repaired[f"requested time above the limit: {too_long}"] += int(long.sum())
+    if (parts > 1).any():
+        new.report.note(
+            f"jobs that run longer than their limit: {(parts > 1).sum():,}, in {parts[parts > 1].sum():,} parts"
+        )
     return new
 
 

@@ -1,11 +1,13 @@
 """Changes of a platform as texts: what each form does, and the sentence of a wrong one."""
 
 import json
+from argparse import Namespace
 
 import pytest
 
 from simmodel import InputError, load_platform
 from simmodel.cli import main
+from simmodel.commands.shared import changed_platform
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, QueueSpec
 from simmodel.runs.changes import case_of, changed, changes_of
 from simmodel.runs.scenario import Scenario
@@ -109,6 +111,7 @@ def test_a_case_may_have_values_with_commas():
     [
         ("batch lublin-128-week --set nodes=+20 --set partitions.batch.max_time=12h", "on 148 processors"),
         ("batch lublin-128-week --processors 64 --set nodes=+20", "on 84 processors"),
+        ("batch lublin-128-week --platform kth-sp2 --processors 64 --set nodes=+20", "on 84 processors"),
         ("meta lublin-128-week --clusters 128,64 --set places.c2.nodes=+20", "under sgs-t, places.c2.nodes=+20"),
         ("grid tiers-30 --until 1h --set sites.T1-1.speed=x2", "tiers-30 under least-loaded, sites.T1-1.speed=x2"),
         ("machine hetsim-slow layered:n=9 --set processors.gpu=none", "layered:n=9 under hrr, processors.gpu=none"),
@@ -119,6 +122,13 @@ def test_commands_change_their_platform_and_say_so_in_the_title(words, title, ca
     head = capsys.readouterr().out.splitlines()[0]
     assert title in head
     assert words.rpartition("--set ")[2] in head
+
+
+def test_several_logs_need_a_platform_to_be_changed():
+    options = Namespace(changes=["nodes=+20"], log=["lublin-128-week", "lublin-256"])
+    assert changed_platform(options, 100).processors == 120
+    with pytest.raises(InputError, match="--set: needs --platform or --processors, since the logs"):
+        changed_platform(options, None)
 
 
 def test_a_stored_run_says_what_was_changed(tmp_path):

@@ -40,7 +40,7 @@ def test_cut_jobs_time_out_at_the_limit(form):
     result = simulate(SPEC, as_jobs(LOG)[form], too_long="cut")
     assert result.jobs["run"].tolist()[:3] == [HOUR, HOUR, 600]
     assert list(result.jobs["status"])[:3] == ["timeout", "timeout", "completed"]
-    assert result.report.repaired["requested time above the limit: cut to it"] == 4
+    assert result.report.repaired["requested time above the limit: cut"] == 4
     assert not result.report.rejected
 
 
@@ -55,7 +55,8 @@ def test_split_jobs_run_part_after_part_and_who_waits_for_them_waits_for_the_las
     assert jobs[3]["start"] >= jobs[1]["end"]
     assert jobs[5]["start"] >= jobs[2]["end"]
     assert jobs[2]["status"] == "cancelled"  # as its whole ended
-    assert result.report.repaired["requested time above the limit: split into 7 parts"] == 4
+    assert result.report.repaired["requested time above the limit: split"] == 4
+    assert result.report.notes[-1] == "jobs that run longer than their limit: 2, in 5 parts"
     whole = np.nansum(LOG["run"] * LOG["processors"])
     assert np.nansum(result.jobs["run"] * result.jobs["processors"]) == whole
 
@@ -144,4 +145,4 @@ def test_what_cannot_be_changed_gets_one_sentence(tmp_path):
 def test_a_command_cuts_and_counts(capsys):
     words = "batch lublin-128-week --set partitions.batch.max_time=1h --too-long cut"
     assert main(words.split()) == 0
-    assert "requested time above the limit: cut to it 402" in capsys.readouterr().out
+    assert "requested time above the limit: cut 402" in capsys.readouterr().out

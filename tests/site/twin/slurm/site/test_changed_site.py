@@ -104,6 +104,6 @@ def test_the_command_counts_the_jobs_that_it_cuts(tmp_path: Path, capsys: pytest
     folder = str(site_folder(tmp_path, lines))
     line = "PartitionName=batch MaxTime=00:02:00"
     assert main(["slurm", "replay", folder, "--set", line, "--too-long", "cut", "--phases", "2"]) == 0
-    assert "changed: requested time above the limit: cut to it: 10 jobs" in capsys.readouterr().out
+    assert "changed: requested time above the limit: cut: 10 jobs" in capsys.readouterr().out
     assert main(["slurm", "replay", folder, "--too-long", "cut"]) == 2
     assert "--too-long: needs --set" in capsys.readouterr().err
