@@ -11,7 +11,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from simmodel.catalogue.workloads import is_generator
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
@@ -167,6 +166,8 @@ def log_name(log: str) -> str:
     """
     if log == "-":
         return "standard input"
+    from simmodel.catalogue.workloads import is_generator  # imports numpy, which the help does without
+
     if is_generator(log):
         return log
     name = Path(log).name.removesuffix(".gz")

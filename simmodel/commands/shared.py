@@ -356,7 +356,7 @@ TOO_LONG = argument(
 def changed_platform(
     options: argparse.Namespace, platform: GivenPlatform, changes: Mapping[str, str] | None = None
 ) -> GivenPlatform:
-    """Return a platform with changes (default: those of :data:`SET`); ``None``: that of the header of the command's log.
+    """Return a platform with changes (default: those of :data:`SET`); ``None``: that in the header of the log.
 
     Raises
     ------
