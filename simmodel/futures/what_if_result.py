@@ -195,10 +195,10 @@ class WhatIf(Shown):
                     "unstarted": each.unstarted,
                     "measures": each.measures,
                     "start_now": [start._asdict() for start in each.now],
-                    "seconds": each.seconds,
                 }
                 for each in self.outcomes
             ],
+            "timing": {each.name: {"seconds": each.seconds} for each in self.outcomes},
         }
 
     def to_json(self, path: str | Path | None = None) -> str:

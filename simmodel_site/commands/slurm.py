@@ -7,16 +7,20 @@ import argparse
 from simmodel import InputError
 from simmodel.extending import (
     PROGRESS,
+    QUIET,
     READING,
     TOO_LONG,
+    answer,
     argument,
     arguments,
     command,
+    document,
     files,
     group,
     number,
     output,
     source,
+    table,
     write_and_say,
 )
 
@@ -39,7 +43,7 @@ _SITE = arguments(
     ),
     READING,
 )
-_DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
+_DISPLAY = group("display", QUIET)
 
 
 @command(
@@ -48,7 +52,8 @@ _DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
     _DISPLAY,
     files(
         argument("--platform OUT.toml", "the platform, with the policy and what is not expressed as comments", output),
-        argument("--workload OUT.csv", "the jobs: submissions, run times, limits and requests", output),
+        table("the jobs: submissions, run times, limits and requests", "workload"),
+        document("what the files say, and what is not expressed"),
     ),
     examples=("simmodel slurm read site", "simmodel slurm read /etc/slurm sacct.txt --platform site.toml"),
 )
@@ -62,7 +67,14 @@ def read(options: argparse.Namespace) -> None:
 
     found = read_folder(options.folder, timezone=options.timezone)
     said = [printable(line) for line in found.report().splitlines()]
-    write_and_say(options, said, indent="", platform=found.platform_to_toml, workload=found.workload_to_csv)
+    write_and_say(
+        options,
+        said,
+        indent="",
+        platform=found.platform_to_toml,
+        workload=found.workload_to_csv,
+        json=answer(said[0], report=said),
+    )
 
 
 @command(
@@ -84,7 +96,10 @@ def read(options: argparse.Namespace) -> None:
     ),
     TOO_LONG,
     PROGRESS,
-    files(argument("--table OUT.csv", "one line a job: recorded and simulated start, or the effects of --set", output)),
+    files(
+        table("one line a job: recorded and simulated start, or the effects of --set"),
+        document("the same"),
+    ),
     examples=(
         "simmodel slurm replay site",
         "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880",
@@ -108,9 +123,9 @@ def replayed(options: argparse.Namespace) -> None:
     if options.changes:
         how = {} if options.too_long is None else {"too_long": options.too_long}
         changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress, **how)
-        report, table = changed.report(), changed.table.to_csv
+        report, rows = changed.report(), changed.table
     else:
         found = replay(folder, progress=options.progress)
-        report, table = found.report(), found.jobs.to_csv
+        report, rows = found.report(), found.jobs
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
-    write_and_say(options, said, indent="", table=table)
+    write_and_say(options, said, indent="", table=rows.to_csv, json=answer(said[0], rows=rows.rows()))
