@@ -1,6 +1,6 @@
 """Is B better than A on six public logs: five policies against EASY, by users, shaken, weeks, logs and seeds.
 
-    python benchmarks/six_logs.py FOLDER [--runs 20] [--sources users,shaken,weeks] [--jobs 50000] [--logs KTH-SP2,Theta]
+    python benchmarks/six_logs.py FOLDER [--runs 20] [--sources users,weeks] [--jobs 50000] [--logs KTH-SP2,Theta]
 
 FOLDER holds the logs (SWF). Prints the verdict on the mean wait of each policy on each log as Markdown, and how far the
 resampled logs are from theirs in load, mean run time, and arrivals by hour and by weekday.
