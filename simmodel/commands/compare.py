@@ -110,7 +110,8 @@ def compare(options: argparse.Namespace) -> None:
             **sample,
             **given,
         )
-    said = [with_changes(options, _head(found, options.log)), "", found.summary(), "", *found.answer()]
+    said = [with_changes(options, _head(found, options.log)), "", found.summary()]
+    said += ["", *answer] if (answer := found.answer()) else []
     said += found.results[0].report.lines() if found.results else []
     write_and_say(
         options,

@@ -144,7 +144,7 @@ def _verdict(metric: str, found: Interval, in_percent: bool) -> str:
 
     if found.why:
         equal = "equal" in found.why
-        if found.mean == 0 and equal:
+        if found.mean == 0:
             return "the same"
         why = "the runs are all equal" if equal else found.why
         sign = "+" if found.mean > 0 else ""
