@@ -619,8 +619,9 @@ class Comparison(Shown):
 
         Columns: ``platform, workload, policy, metric, baseline``; ``value`` and ``before``, the means of the case and
         of the baseline; ``difference`` and ``percent`` with ``_low`` and ``_high``; ``lower``, the share of samples in
-        which the case has the lower value; ``log``, the difference in percent on the log itself; ``runs`` and the
-        ``verdict`` in words. Of several workloads there are rows for each, and for all of them (``workload`` is empty).
+        which the case has the lower value; ``runs`` and the ``verdict`` in words. Of resamples, values and differences
+        are those of the log itself, with the spread of the resamples as interval, and ``resampled`` is their mean in
+        percent. Of several workloads there are rows for each, and for all of them (``workload`` is empty).
         """
         return difference_table([each for metric in self.measures for each in self._compared(metric)])
 
@@ -648,12 +649,10 @@ class Comparison(Shown):
         wanted = self.level if level is None else level
         labels = (*cell, metric, self.name(base))
         values, before = (self._rows(each)[metric] for each in (cell, base))
-        interval, log = self._of_weeks(cell, base, metric, wanted), nan
-        if self.logs is not None:
-            own, other = (self._of_log(each, metric) for each in (cell, base))
-            log = 100 * (own - other) / abs(other) if other else nan
+        interval = self._of_weeks(cell, base, metric, wanted)
+        log = None if self.logs is None else (self._of_log(cell, metric), self._of_log(base, metric))
         source = Source() if self.source.kind == "logs" else self.source
-        return compared(labels, values, before, source, wanted, log, interval=interval)
+        return compared(labels, values, before, source, wanted, log=log, interval=interval)
 
     def _of_log(self, cell: Cell, metric: str) -> float:
         assert self.logs is not None
@@ -775,8 +774,8 @@ class Comparison(Shown):
                 verdict += ")"
                 without.setdefault(why.removesuffix(")"), []).append(name)
             share = f"lower in {100 * each.lower:.0f} % of the samples"
-            if isfinite(each.log):
-                told.append(f"{name}: {each.log:+.1f} % on the log itself, {share}")
+            if isfinite(each.resampled):
+                told.append(f"{name}: {each.resampled:+.1f} % over all samples, {share}")
             elif each.difference.count > 1 and not self.results:
                 told.append(f"{name}: {share}")
             size = self._written(metric, each.platform, abs(each.difference.mean))

@@ -72,8 +72,8 @@ class Difference(NamedTuple):
     """A metric of a case less that of the baseline.
 
     ``value`` and ``before`` are the means of the case and of the baseline, ``percent`` the difference in percent of the
-    latter, ``lower`` the share of samples in which the case has the lower value, ``log`` the difference in percent on
-    the log itself, of which the samples are resamples (else nan).
+    latter, and ``lower`` the share of samples in which the case has the lower value. Of resamples of one log they are
+    those of the log itself, with the spread of the resamples as interval; ``resampled`` is their mean in percent.
     """
 
     platform: str
@@ -86,7 +86,7 @@ class Difference(NamedTuple):
     difference: Interval
     percent: Interval
     lower: float
-    log: float
+    resampled: float
     verdict: str
 
 
@@ -96,8 +96,8 @@ def compared(
     before: ArrayLike,
     source: Source,
     level: float,
-    log: float = nan,
     *,
+    log: tuple[float, float] | None = None,
     interval: Interval | None = None,
     relative: bool = False,
 ) -> Difference:
@@ -107,6 +107,8 @@ def compared(
     ----------
     labels
         platform, workload, policy, metric and baseline
+    log
+        the values of the log of which the pairs are resamples: their spread is put around its difference
     interval
         of the difference, where it is known otherwise than from the pairs
     relative
@@ -119,6 +121,12 @@ def compared(
     apart = paired_samples(ours, theirs)
     mean = float(np.nanmean(theirs)) if np.isfinite(theirs).any() else nan
     found = source.interval(apart, level) if interval is None else interval
+    resampled = nan
+    value = float(np.nanmean(ours)) if np.isfinite(ours).any() else nan
+    if log is not None:
+        resampled = 100 * found.mean / abs(mean) if mean else nan
+        value, mean = log
+        found = attrs.evolve(found, mean=value - mean)
     with np.errstate(all="ignore"):
         shares = 100 * np.divide(apart, np.abs(theirs), out=np.full(len(apart), nan), where=theirs != 0)
     if relative:
@@ -128,11 +136,10 @@ def compared(
         percent = attrs.evolve(found, mean=found.mean * scale, half_width=found.half_width * scale)
     known = np.isfinite(apart)
     lower = float((apart[known] < 0).mean()) if known.any() else nan
-    value = float(np.nanmean(ours)) if np.isfinite(ours).any() else nan
     verdict = _verdict(labels[3], percent if isfinite(percent.mean) else found, isfinite(percent.mean))
     if source.doubts and not found.why:
         verdict = f"indication only: {verdict}"
-    return Difference(*labels, value, mean, found, percent, lower, log, verdict)
+    return Difference(*labels, value, mean, found, percent, lower, resampled, verdict)
 
 
 def _verdict(metric: str, found: Interval, in_percent: bool) -> str:
@@ -168,7 +175,7 @@ def difference_table(found: Sequence[Difference]) -> Table:
         columns[name] = np.array([each.mean for each in intervals], dtype=float)
         columns[f"{name}_low"] = np.array([each.low for each in intervals], dtype=float)
         columns[f"{name}_high"] = np.array([each.high for each in intervals], dtype=float)
-    columns |= {name: np.array([getattr(each, name) for each in found], dtype=float) for name in ("lower", "log")}
+    columns |= {name: np.array([getattr(each, name) for each in found], dtype=float) for name in ("lower", "resampled")}
     columns["runs"] = np.array([each.difference.count for each in found], dtype=np.int64)
     columns["verdict"] = np.array([each.verdict for each in found], dtype=str)
     return Table(columns)
