@@ -48,7 +48,7 @@ def off(log: Workload, runs: int) -> list[float]:
 
     def told(work: Workload) -> list[Any]:
         hours = [np.bincount(work["submit"].astype(int) // unit % size, minlength=size) for unit, size in _CYCLES]
-        return [offered_load(work), float(np.mean(work["run"])), *(each / each.sum() for each in hours)]
+        return [offered_load(work), float(np.nanmean(work["run"])), *(each / each.sum() for each in hours)]
 
     own = told(log)
     apart = []
