@@ -414,9 +414,9 @@ def differences(
             markersize=5,
             capsize=2.5,
         )
-        ax.annotate(
-            verdict, (0, at - 0.24), xycoords=("axes fraction", "data"), va="bottom", fontsize="small", color=GREY
-        )
+        where: Any = {"xycoords": ("axes fraction", "data"), "va": "bottom", "ha": "left"}
+        clear = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}  # of the lines behind it
+        ax.annotate(verdict, (0.01, at - 0.24), **where, fontsize="small", color=GREY, bbox=clear if verdict else None)
     ax.set_yticks(np.arange(len(rows)), [str(row["case"]) for row in rows])
     ax.set_ylim(len(rows) - 0.5, -0.8 if any(row.get("verdict") for row in rows) else -0.5)
     ax.axvline(0, color=GREY, linewidth=0.8)
