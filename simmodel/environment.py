@@ -21,6 +21,7 @@ from simpy.core import EmptySchedule, StopSimulation
 from simpy.events import NORMAL, PENDING, URGENT, Event, EventPriority, Process
 
 from simmodel.foundation.errors import InputError, Stalled
+from simmodel.foundation.units import seconds_in
 
 __all__ = [
     "END",
@@ -179,14 +180,17 @@ class Environment(simpy.Environment):
     Parameters
     ----------
     initial_time
-        the time at which the simulation starts, in seconds
+        the time at which the simulation starts, in the unit of time
     seed
         the seed of all random streams; ``None`` draws one from the operating system (see ``env.seed``)
+    unit
+        the unit of time of the model, such as ``"min"``: summaries, plots and pages of what it records count in it;
+        numbers stay those of the model. Networks and policies that name seconds count one of it as a second
 
     Raises
     ------
     InputError
-        the seed is not a whole number >= 0
+        the seed is not a whole number >= 0, or the unit is not one of time
 
     >>> env = Environment(seed=0)
     >>> def clock(env):
@@ -196,7 +200,9 @@ class Environment(simpy.Environment):
     3
     """
 
-    def __init__(self, initial_time: float = 0, seed: int | None = 0) -> None:
+    def __init__(self, initial_time: float = 0, seed: int | None = 0, *, unit: str = "s") -> None:
+        seconds_in(unit)  # raises if it is none
+        self.unit = unit
         given: Any = seed
         if given is not None and (not isinstance(given, Integral) or given < 0):
             raise InputError(f"must be a whole number >= 0, or None, got {seed!r}", place="seed")

@@ -49,12 +49,12 @@ FLOW = Workflow([Task(id="a", run=10)])
         (lambda: simulate(True, PROBE), "a number of processors, a name or a path, got True"),
         (lambda: simulate(12.5, PROBE), "a number of processors, a name or a path, got 12.5"),
         (
-            lambda: simulate(12, 3),
+            lambda: simulate(12, 3, "fcfs"),
             "must be a workload, a data frame, jobs or a workflow, a name or a path, got 3",
         ),
-        (lambda: simulate(12, PROBE, processors="4"), "processors: must be a whole number > 0, got '4'"),
-        (lambda: simulate(12, PROBE, until=nan), "until: must be > 0 s, the current time, got nan"),
-        (lambda: simulate(12, PROBE, seed=-1), "seed: must be a whole number >= 0, or None, got -1"),
+        (lambda: simulate(12, PROBE, "fcfs", processors="4"), "processors: must be a whole number > 0, got '4'"),
+        (lambda: simulate(12, PROBE, "fcfs", until=nan), "until: must be > 0 s, the current time, got nan"),
+        (lambda: simulate(12, PROBE, "fcfs", seed=-1), "seed: must be a whole number >= 0, or None, got -1"),
         (lambda: simulate("hetsim-slow", FLOW, seed=1.5), "seed: must be a whole number >= 0, or None, got 1.5"),
         (lambda: simulate([16, "hetsim-slow"], PROBE), "places: must all run jobs or all run tasks"),
         (
@@ -116,10 +116,10 @@ def test_numbers_of_numpy_are_numbers(number: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: simulate(4, [{"run": 5}]), "rows are Job(**row)"),
-        (lambda: start(128, PROBE, until="soon"), "until: must be > 0 s, the current time, got 'soon'"),
+        (lambda: simulate(4, [{"run": 5}], "fcfs"), "rows are Job(**row)"),
+        (lambda: start(128, PROBE, "fcfs", until="soon"), "until: must be > 0 s, the current time, got 'soon'"),
         (
-            lambda: start(128, PROBE).run(until="soon"),
+            lambda: start(128, PROBE, "fcfs").run(until="soon"),
             "until: must be an instant (s), or a text such as '2d', got 'soon'",
         ),
         (
@@ -127,7 +127,7 @@ def test_numbers_of_numpy_are_numbers(number: Any) -> None:
             "function: must be a function and seeds, the rest by name: replicate(simulate, 20, platform=64, "
             "workload=..., policy=...), got 128",
         ),
-        (lambda: simulate(4, [Job(run=5)]).to_pandas(), "result.jobs.to_pandas()"),
+        (lambda: simulate(4, [Job(run=5)], "fcfs").to_pandas(), "result.jobs.to_pandas()"),
         (
             lambda: ClusterSpec(partitions=[PartitionSpec(processors=4)], failures=None),
             "must be several specs, as in a list",
@@ -151,9 +151,9 @@ def test_first_mistakes_get_one_sentence(call: Callable[[], Any], message: str) 
 
 
 def test_texts_with_units_and_mappings_are_taken() -> None:
-    assert start(12, PROBE, until="15min").until == 900
+    assert start(12, PROBE, "fcfs", until="15min").until == 900
     assert Scenario(platform=12, workload=PROBE, until="1h").until == 3600
-    assert start(12, PROBE).run(until="15min").env.now == 900
+    assert start(12, PROBE, "fcfs").run(until="15min").env.now == 900
     network = Network(Environment(), [{"name": "l", "bandwidth": "10GB/s", "latency": "1ms"}])
     assert network.links["l"].bandwidth == 10e9
     cluster = Cluster(Environment(), 4)
@@ -164,12 +164,12 @@ def test_texts_with_units_and_mappings_are_taken() -> None:
 
 def test_a_result_says_how_many_jobs_were_rejected() -> None:
     jobs = Workload({"submit": [0, 0], "processors": [5, 1], "run": [5, 5]})
-    assert repr(simulate(4, jobs)) == "<Result fcfs: 2 jobs on 4 processors, 1 rejected>"
+    assert repr(simulate(4, jobs, "fcfs")) == "<Result fcfs: 2 jobs on 4 processors, 1 rejected>"
     assert repr(simulate({"a": 4, "b": 2}, jobs, "round-robin")).endswith(", 1 rejected>")
 
 
 def run_of_one() -> Any:
-    return simulate(2, [Job(id=1, processors=1, run=5)])
+    return simulate(2, [Job(id=1, processors=1, run=5)], "fcfs")
 
 
 @pytest.mark.parametrize(

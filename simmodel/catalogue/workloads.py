@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.catalogue.formats import FORMATS, check_format, read_file
-from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import held
 
 if TYPE_CHECKING:
@@ -25,7 +25,9 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
     ----------
     name_or_path
         a name of ``bundled_names("workloads")``, a generator with its parameters, or a path; the format is detected
-        from its ending (``.swf``, ``.swf.gz`` and so on), else its content
+        from its ending (``.swf``, ``.swf.gz`` and so on), else its content. ``resample:LOG,weeks=26,load=0.8`` and
+        ``shaken:LOG,noise=30`` draw from one of these (:meth:`~simmodel.work.workload.Workload.resampled`,
+        :meth:`~simmodel.work.workload.Workload.shaken`); settings stand at the end
     format
         a name of :data:`FORMATS`, if it cannot be detected
     options
@@ -47,10 +49,12 @@ def load_workload(name_or_path: str | Path, *, format: str | None = None, **opti
 
 
 def is_generator(given: str | Path) -> bool:
-    """Return whether a text names a generator and its parameters.
+    """Return whether a text names a generator and its parameters, or how to draw from a log.
 
     >>> is_generator("lublin:jobs=50"), is_generator("layered:n=40"), is_generator("lublin-256"), is_generator("C:log")
     (True, True, False, False)
+    >>> is_generator("resample:log.swf,weeks=26")
+    True
     """
     kind, colon, _ = given.partition(":") if isinstance(given, str) else ("", "", "")
     if not colon:
@@ -58,21 +62,50 @@ def is_generator(given: str | Path) -> bool:
     from simmodel.generators.settings import GENERATORS  # imports all generators, so only when needed
     from simmodel.generators.task_kinds import TASK_KINDS
 
-    return kind in GENERATORS or kind in TASK_KINDS
+    return kind in GENERATORS or kind in TASK_KINDS or kind in _OF_LOGS
 
 
 def _drawn(text: str, format: str | None, options: dict[str, Any], in_chunks: bool) -> Any:
-    """Return the workload of a generator and its parameters."""
+    """Return the workload of a generator and its parameters, or one drawn from a log."""
     from simmodel.catalogue.tasks import parameters_in
     from simmodel.generators.settings import generate
     from simmodel.work.chunks import ChunkedWorkload
 
+    if text.partition(":")[0] in _OF_LOGS:
+        from_log = _from_log(text, format, **options)
+        return ChunkedWorkload.of(from_log) if in_chunks else from_log
     for name in ("format", *options) if format is not None else options:
         if name != "seed":
             raise InputError("is not an option of generators", text, name)
     kind, _, rest = text.partition(":")
     found = generate({"generator": kind, "parameters": parameters_in(rest, text)}, source=text, **options)
     return ChunkedWorkload.of(found) if in_chunks else found
+
+
+_OF_LOGS = {"resample": ("users", "weeks", "load", "seed"), "shaken": ("noise", "seed")}
+
+
+def _from_log(text: str, format: str | None, *, seed: int = 0, **options: Any) -> Workload:
+    """Return what a text such as ``resample:log.swf,weeks=26,load=0.8`` draws from a log; a seed in it comes first."""
+    from simmodel.catalogue.tasks import parameters_in
+
+    kind, _, rest = text.partition(":")
+    ends = [len(rest), *(at for at, letter in enumerate(rest) if letter == ",")]
+    there = [rest[:end] for end in ends if bundled_file("workloads", rest[:end]) or Path(rest[:end]).is_file()]
+    if len(there) > 1:
+        raise InputError(f"may mean {shown(there[0])} or {shown(there[1])}: rename one of them", text)
+    log = there[0] if there else rest
+    while not there and log.rpartition(",")[2].partition("=")[0].strip() in _OF_LOGS[kind]:
+        log = log.rpartition(",")[0]
+    settings = {"seed": seed, **parameters_in(rest[len(log) + 1 :], text)}
+    for key in settings:
+        if key not in _OF_LOGS[kind]:
+            raise InputError(unknown("setting", key, _OF_LOGS[kind]).message, text)
+    given = load_workload(log, format=format, **options)
+    try:
+        return given.resampled(**settings) if kind == "resample" else given.shaken(**settings)
+    except InputError as error:
+        raise InputError(error.message, text, error.place) from None
 
 
 def workload_in_chunks(name_or_path: str | Path, *, format: str | None = None, **options: Any) -> ChunkedWorkload:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from simmodel.commands.outputs import database, files, log_name, page, picture, plot, write_and_say
 from simmodel.commands.shared import (
@@ -13,18 +13,25 @@ from simmodel.commands.shared import (
     LOG,
     MACHINE,
     POLICIES,
+    READING,
     RULES,
+    SAMPLE,
+    TOO_LONG,
     WORKERS,
     backfill,
+    kept_runs,
+    kept_study,
+    log_of_platform,
     process_pool,
     run_options,
     see_working_folder,
     split_names,
 )
-from simmodel.commands.values import argument, command, group, number, output, seconds
+from simmodel.commands.values import argument, command, group, number, output, seconds, source
 from simmodel.foundation.errors import InputError
 
 if TYPE_CHECKING:
+    from simmodel.experiments.comparison import Comparison
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
 
 __all__ = ["compare", "portfolio"]
@@ -32,41 +39,104 @@ __all__ = ["compare", "portfolio"]
 
 @command(
     "compare",
-    LOG,
-    argument("--policies A,B,C", POLICIES, required=True),
+    argument(
+        "log LOG",
+        "files, names from 'simmodel list workloads', or generators such as lublin:jobs=600; "
+        "differences over several are paired by log",
+        source,
+        nargs="+",
+    ),
+    READING,
+    argument("--policies A,B,C", f"{POLICIES} (default: easy)"),
+    argument(
+        "--case NAME:CHANGES",
+        "a machine beside the one as it is, with changes as of --set separated by commas: --case 'larger: nodes=+20'; "
+        "may be repeated",
+        dest="cases",
+        action="append",
+        default=[],
+    ),
+    SAMPLE,
     MACHINE,
+    TOO_LONG,
     RULES,
     WORKERS,
+    kept_study("the same command goes on"),
     files(
-        argument("--table OUT.csv", "all metrics, one line per policy", output),
-        plot("the metrics as bars", "comparison.png"),
+        argument("--table OUT.csv", "all metrics, one line per case", output),
+        argument("--csv OUT.csv", "all differences to the baseline, one line per case and metric", output),
+        argument("--json OUT.json", "the sample, metrics and differences", output),
+        plot("the metrics as bars, or means with intervals", "comparison.png"),
         page("the runs beside each other,"),
     ),
     examples=(
         "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
         "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
+        "simmodel compare polaris-like --policies easy,easy-sjbf --resample users --runs 20",
+        "simmodel compare polaris-like --case 'tenth more: nodes=x1.1' --resample weeks",
     ),
 )
 def compare(options: argparse.Namespace) -> None:
-    """Replay a log under several policies and print their metrics side by side."""
+    """Replay logs under several policies and print their metrics, what they differ by, and how sure that is."""
     from simmodel.experiments.comparison import compare as compared
 
-    policies = split_names(options.policies)
+    policies = split_names(options.policies or "easy")
     platform, given = run_options(options)
-    with process_pool(options, most=len(policies)) as executor:
-        whole = None if options.html is None else True
-        found = compared(platform, options.log, policies, executor=executor, results=whole, **given)
-    first = found.results[0]
-    head = f"{log_name(options.log)}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
-    said = [head, "", found.summary(), *first.report.lines()]
+    logs = {log_name(log): log for log in options.log}
+    if len(logs) < len(options.log):
+        raise InputError(f"LOG: must name each log once, got {' '.join(options.log)}")
+    sample = {name: value for name in _SAMPLE if (value := getattr(options, name)) is not None}
+    whole = None if options.html is None else True
+    study = None if options.study is None else Path(options.study)
+    with process_pool(options) as executor, kept_runs(study, "the same command goes on"):
+        found = compared(
+            _machines(options, platform),
+            logs if len(logs) > 1 else options.log[0],
+            policies,
+            study=study,
+            force=options.force,
+            executor=executor,
+            results=whole,
+            **sample,
+            **given,
+        )
+    said = [*_head(found, options.log), "", found.summary(), "", *found.answer()]
+    said += found.results[0].report.lines() if found.results else []
     write_and_say(
         options,
         said,
         indent="",
         table=found.table.to_csv,
+        csv=found.to_csv,
+        json=found.to_json,
         plot=picture(found.plot),
-        html=lambda path: found.to_html(path, title=log_name(options.log)),
+        html=lambda path: found.to_html(path, title=", ".join(logs)),
     )
+
+
+def _machines(options: argparse.Namespace, platform: Any) -> Any:
+    """Return the platform, or that and those of the cases, by name."""
+    if not options.cases:
+        return platform
+    from simmodel.runs.changes import case_of, changed
+
+    cases = [case_of(text) for text in options.cases]
+    if len({name for name, _ in cases} | {_AS_IT_IS}) <= len(cases):
+        raise InputError(f"--case: must have a name of its own, other than {_AS_IT_IS!r}")
+    log = log_of_platform(options)
+    return {_AS_IT_IS: platform} | {name: changed(platform, changes, log=log) for name, changes in cases}
+
+
+_AS_IT_IS = "as it is"
+_SAMPLE = ("baseline", "resample", "runs", "seeds", "stop", "budget", "level")
+
+
+def _head(found: Comparison, logs: list[str]) -> list[str]:
+    """Return the title: the log, its jobs and the machine, or the numbers of runs."""
+    if not found.results or len(logs) > 1:
+        return [repr(found).strip("<>")]
+    first = found.results[0]
+    return [f"{log_name(logs[0])}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"]
 
 
 @command(

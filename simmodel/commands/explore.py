@@ -11,6 +11,7 @@ from simmodel.commands.shared import (
     HETSIM,
     POLICIES,
     READING,
+    STOP,
     TRUST,
     UNTIL,
     WORKERS,
@@ -20,20 +21,10 @@ from simmodel.commands.shared import (
     kind_arguments,
     kind_options,
     process_pool,
+    seeds,
     split_names,
 )
 from simmodel.commands.values import argument, command, group, output, share, source
-
-
-def _seeds(text: str) -> int | list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    several = "," in text
-    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
-        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
-    numbers = [int(part) for part in parts]
-    if len(set(numbers)) < len(numbers):
-        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
-    return numbers if several else numbers[0]
 
 
 @command(
@@ -47,7 +38,8 @@ def _seeds(text: str) -> int | list[int]:
     argument("--workloads WORKLOAD", f"separated by spaces; each is {WORKLOAD}", source, nargs="+", required=True),
     READING,
     argument("--policies A,B,C", POLICIES, required=True),
-    argument("--seeds N|A,B,C", "number of seeds, or the seeds (default: 10)", _seeds, default=10),
+    argument("--seeds N|A,B,C", "number of seeds, or the seeds (default: 10)", seeds),
+    STOP,
     argument("--metrics A,B,C", "metrics in the printed table and the picture; the files have all"),
     argument("--level P", "confidence level of the intervals (default: 0.95)", share, default=0.95),
     WORKERS,
@@ -67,7 +59,7 @@ def _seeds(text: str) -> int | list[int]:
 def run(options: argparse.Namespace) -> None:
     """Run every combination of platforms, workloads, policies and seeds; print means with confidence intervals."""
     from simmodel.catalogue import load_platform
-    from simmodel.experiments.exploration import explore
+    from simmodel.experiments.comparison import explore
     from simmodel.foundation.errors import InputError, unknown
     from simmodel.metrics.comparison import METRICS_OF
     from simmodel.platform import ClusterSpec
@@ -90,15 +82,15 @@ def run(options: argparse.Namespace) -> None:
             if name not in (known := METRICS_OF[work_of(spec)]):
                 raise unknown("metric", name, known)
     policies = split_names(options.policies)
-    seeds = options.seeds if isinstance(options.seeds, int) else len(options.seeds)
-    runs = len(platforms) * len(options.workloads) * len(policies) * seeds
     study = None if options.study is None else Path(options.study)
-    with process_pool(options, most=runs) as executor, kept_runs(study, "the same command goes on"):
+    with process_pool(options) as executor, kept_runs(study, "the same command goes on"):
         found = explore(
             platforms,
             options.workloads,
             policies,
             seeds=options.seeds,
+            stop=options.stop,
+            budget=options.budget,
             study=study,
             force=options.force,
             executor=executor,

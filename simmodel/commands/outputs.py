@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
-from simmodel.foundation.writing import STDOUT, check_output, holds_parquet, replacing
+from simmodel.foundation.writing import STDOUT, check_output, holds_parquet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,10 +150,9 @@ def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:
     """Return a function that draws a figure and writes it to a path, in the format that the ending names."""
 
     def write(path: Path) -> None:
-        figure = draw()
-        kind = "png" if path is STDOUT else path.suffix.lower().removeprefix(".")
-        with replacing(path) as part:
-            figure.savefig(part, format=kind, dpi=120)
+        from simmodel.view.style import save_figure
+
+        save_figure(draw(), path)
 
     return write
 

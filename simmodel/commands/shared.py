@@ -29,6 +29,7 @@ from simmodel.commands.values import (
     one_of,
     seconds,
     seed,
+    share,
     source,
     whole,
 )
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from simmodel.platform.cluster import ClusterSpec
-    from simmodel.runs.scenario import GivenPlatform
     from simmodel.systems.kinds import Kind
 
 __all__ = [
@@ -54,8 +54,10 @@ __all__ = [
     "READING",
     "REPAIR",
     "RULES",
+    "SAMPLE",
     "SEED",
     "SET",
+    "STOP",
     "TOO_LONG",
     "TRUST",
     "UNTIL",
@@ -69,12 +71,14 @@ __all__ = [
     "kept_study",
     "kind_arguments",
     "kind_options",
+    "log_of_platform",
     "options_of",
     "platform_for",
     "process_pool",
     "run_options",
     "see_working_folder",
     "seed_of",
+    "seeds",
     "split_names",
     "with_changes",
 ]
@@ -260,6 +264,45 @@ MACHINE = group(
 UNTIL = argument("--until TIME", "stop at this time", seconds)
 
 
+def seeds(text: str) -> int | list[int]:
+    """Read the number of seeds, or the seeds themselves.
+
+    >>> seeds("5"), seeds("3,7")
+    (5, [3, 7])
+    """
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    several = "," in text
+    if not parts or not all(part.isdecimal() for part in parts) or (not several and int(parts[0]) < 1):
+        raise argparse.ArgumentTypeError(f"must be a whole number >= 1, or seeds separated by commas, got {text!r}")
+    numbers = [int(part) for part in parts]
+    if len(set(numbers)) < len(numbers):
+        raise argparse.ArgumentTypeError(f"must name each seed once, got {text!r}")
+    return numbers if several else numbers[0]
+
+
+STOP = arguments(
+    argument("--stop RULE", "add seeds until 'wait_mean ± 5 %%' or 'wait_mean decided'"),
+    argument("--budget N", "with --stop, the largest number of seeds (default: 1000)", at_least_one),
+)
+"""When a sequence of seeds ends."""
+
+SAMPLE = group(
+    "sample",
+    argument("--baseline NAME", "the policy or machine that others are compared with (default: the first)"),
+    argument(
+        "--resample {users,shaken,weeks}",
+        "intervals from one log: its users drawn anew by whole weeks, its submit times shaken (sensitivity, not "
+        "confidence), or the weeks of one run",
+        one_of(["users", "shaken", "weeks"]),
+    ),
+    argument("--runs N", "with --resample users or shaken, how many (default: 20)", at_least_one),
+    argument("--seeds N|A,B,C", "number of seeds of drawn work, or the seeds", seeds),
+    STOP,
+    argument("--level P", "confidence level of the intervals (default: 0.95)", share, default=0.95),
+)
+"""Where the sample of a comparison comes from."""
+
+
 def seed_of(text: str) -> Declared:
     return argument("--seed SEED", f"{text} (default: 0)", seed, default=0)
 
@@ -308,23 +351,33 @@ TOO_LONG = argument(
 """What becomes of jobs that the limits of a platform exclude, as :func:`run_options` reads it."""
 
 
-def changed_platform(options: argparse.Namespace, platform: GivenPlatform) -> GivenPlatform:
+def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
     """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
 
     Raises
     ------
     InputError
-        a change is wrong, or there are several logs and no platform
+        a change is wrong
     """
     if not options.changes:
         return platform
-    from simmodel.runs.changes import changed
+    from simmodel.runs.changes import changed, changes_of
 
-    logs = getattr(options, "log", None)
-    first, *more = logs if isinstance(logs, list) else [logs]
-    if more and platform is None:
-        raise InputError("needs --platform or --processors, since the logs may be of different machines", place="--set")
-    return changed(platform, options.changes, log=first)
+    return changed(platform, changes_of(options.changes), log=log_of_platform(options))
+
+
+def log_of_platform(options: argparse.Namespace) -> str | None:
+    """Return the log of a command, whose machine is the platform if none is given.
+
+    Raises
+    ------
+    InputError
+        there are several
+    """
+    log: str | list[str] | None = getattr(options, "log", None)
+    if isinstance(log, list) and len(log) > 1 and options.platform is None and options.processors is None:
+        raise InputError("needs --platform or --processors where there are several logs", place="--set, --case")
+    return log[0] if isinstance(log, list) else log
 
 
 def with_changes(options: argparse.Namespace, title: str) -> str:
@@ -346,22 +399,18 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
     InputError
         if the platform is unknown, runs no jobs, or does not have one of the options
     """
-    platform: GivenPlatform = read
-    kind = None
+    platform, kind = (read, None)
     if options.platform is not None and read is None:
         platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
     if options.processors is not None and options.changes:
-        from simmodel.runs.changes import changed
-
-        platform = changed(platform or options.processors, [f"processors={options.processors}"])
+        platform = options.processors if platform is None else platform.with_processors(options.processors)
     elif options.processors is not None:
         found["processors"] = options.processors
     if getattr(options, "too_long", None) is not None:
         found["too_long"] = options.too_long
-    return changed_platform(options, platform), found | {
-        name: getattr(options, name) for name in ("until", "seed", "progress")
-    }
+    platform = changed_platform(options, platform)
+    return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
 
 
 @contextmanager

@@ -2,8 +2,7 @@ from .broker_comparison import compare_brokers as compare_brokers
 from .calibration.calibrated import Calibration as Calibration
 from .calibration.calibrating import calibrate as calibrate
 from .calibration.recorded_tasks import RecordedTasks as RecordedTasks
-from .comparison import Comparison as Comparison, compare as compare
-from .exploration import explore as explore
+from .comparison import Comparison as Comparison, compare as compare, explore as explore
 from .optimisation import Optimisation as Optimisation, optimise as optimise
 from .parameters import Parameter as Parameter
 from .portfolio_comparison import compare_portfolio as compare_portfolio, replicate_portfolio as replicate_portfolio

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.experiments.comparison import SideBySide
 from simmodel.experiments.runs import Run, simulated
 from simmodel.experiments.stopping import EQUAL
-from simmodel.foundation.display import Cells, Shown, text_table
+from simmodel.foundation.display import Cells, text_table
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
@@ -115,8 +116,8 @@ def compare_brokers(
     ]
     bins = dict(bins or {})
     found = simulated(
-        clusters,
-        workload,
+        {"": clusters},
+        {"": workload},
         runs,
         options,
         executor=executor,
@@ -150,8 +151,8 @@ def _waits(result: BrokerResult, by: str, bins: Sequence[float] | None) -> Table
     return Table({"bin": table["bin"], "jobs": table["jobs"], "wait": table[result.name]})
 
 
-@attrs.frozen(eq=False, repr=False)
-class BrokerComparison(Shown):
+@attrs.frozen(eq=False, repr=False, slots=False)
+class BrokerComparison(SideBySide):
     """The results of several brokers side by side.
 
     ``comparison["sgs-t"]`` is the result with that label, of its first seed.
@@ -321,13 +322,6 @@ class BrokerComparison(Shown):
         if "siloed" in self.results:
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}
         return json_text(document, path)
-
-    def to_html(self, path: str | Path, *, title: str = "comparison of brokers") -> None:
-        """Write one HTML file that shows the runs beside each other; see :meth:`.Comparison.to_html`."""
-        from simmodel.foundation.writing import write_text
-        from simmodel.view.page.results import comparison_page
-
-        write_text(path, comparison_page(list(self.results.values()), title).html())
 
     def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
         """Draw mean waits by size and by walltime, and the utilisation of the clusters under the first and last broker.

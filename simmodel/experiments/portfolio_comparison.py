@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import numpy as np
 
+from simmodel.experiments.comparison import SideBySide
 from simmodel.experiments.replication import replicate
 from simmodel.experiments.runs import Run, simulated
 from simmodel.experiments.stopping import EQUAL, depends_on_seed
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
+from simmodel.metrics.differences import old_order
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
@@ -78,8 +80,8 @@ def compare_portfolio(
     if not isinstance(chosen, Portfolio):
         raise InputError(f"must be a portfolio, got {given!r}", place="portfolio")
     found = simulated(
-        platform,
-        workload,
+        {"": platform},
+        {"": workload},
         [Run(label, policy) for label, policy in {**chosen.given, "portfolio": given}.items()],
         options,
         executor=executor,
@@ -102,7 +104,7 @@ def _measures(objective: Objective, result: Result, _kept: bool) -> dict[str, An
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class PortfolioComparison(Shown):
+class PortfolioComparison(SideBySide):
     """A run under a portfolio, the last of ``results``, and one under each of its policies, by one objective.
 
     ``measured`` has the measurements of each of them.
@@ -276,9 +278,19 @@ class PortfolioReplications(Shown):
     def mean(self, what: str, name: str) -> Interval:
         return mean_interval(self.samples[f"{what} {name}"], self.level)
 
-    def difference(self, name: str, what: str = "score") -> Interval:
-        """Return the interval of the difference between the portfolio and a policy alone, paired by seed."""
-        return paired_difference(self.samples[f"{what} portfolio"], self.samples[f"{what} {name}"], self.level)
+    def difference(self, *cases: str, metric: str | None = None) -> Interval:
+        """Return the interval of the difference between two policies, paired by seed.
+
+        Parameters
+        ----------
+        cases
+            the names of two; of one: the portfolio less this
+        metric
+            as ``what`` of :meth:`values`; default: the score
+        """
+        given = cases if len(cases) > 1 and cases[1] in self.names else ("portfolio", *cases)
+        (first, second), what = old_order(given, metric, lambda each: each not in self.names, "score")
+        return paired_difference(self.samples[f"{what} {first}"], self.samples[f"{what} {second}"], self.level)
 
     def table(self, what: str = "score") -> Table:
         """One row per policy: ``policy, mean, low, high``, and ``difference``, ``difference_low``, ``difference_high``.
@@ -287,7 +299,7 @@ class PortfolioReplications(Shown):
         """
         rows = []
         for name in self.names:
-            mean, less = self.mean(what, name), self.difference(name, what)
+            mean, less = self.mean(what, name), self.difference(name, metric=what)
             better = float((self.samples[f"{what} portfolio"] < self.samples[f"{what} {name}"]).mean())
             rows.append((name, mean.mean, mean.low, mean.high, less.mean, less.low, less.high, better))
         heads = ("policy", "mean", "low", "high", "difference", "difference_low", "difference_high", "better")
@@ -302,7 +314,7 @@ class PortfolioReplications(Shown):
         for row in self.table(what).rows():
             name, own = row["policy"], row["policy"] == "portfolio"
             less = [figures(row[key], 4, "+") for key in ("difference", "difference_low", "difference_high")]
-            mean, apart = self.mean(what, name), self.difference(name, what)
+            mean, apart = self.mean(what, name), self.difference(name, metric=what)
             rows.append(
                 [
                     name,

@@ -15,10 +15,10 @@ import numpy as np
 
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.runs import Runs
-from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, depends_on_seed, goal_of
+from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, depends_on_seed, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, shown
-from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference
+from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference, spread_interval
 from simmodel.results.stored import Stored
 from simmodel.work.prepare import repeatable
 from simmodel.work.table import Table
@@ -33,6 +33,7 @@ def replicate(
     function: Callable[..., Measured],
     seeds: int | Iterable[int] | None = None,
     *wrong: object,
+    stop: str | None = None,
     until: Any = None,
     budget: int | None = None,
     study: GivenStudy = None,
@@ -49,14 +50,16 @@ def replicate(
     function
         ``function(seed)`` returns a number, a mapping of names to numbers, or a result, whose metrics are taken
     seeds
-        the number of independent seeds, at least 2, or the seeds themselves; default: 20. With ``until``, the number
+        the number of independent seeds, at least 2, or the seeds themselves; default: 20. With ``stop``, the number
         of replications at the first look (default: 30), or all seeds that may be used
-    until
+    stop
         how narrow the intervals must be: ``"wait_mean ± 5 %"`` (of the mean), ``"wait_mean +- 30"`` (s), several with
         commas. The function is then run until they are, or the budget is spent, by a rule that keeps the confidence:
-        see :mod:`simmodel.experiments.stopping`. The ``until=`` of a simulation (a number) is passed to the function
+        see :mod:`simmodel.experiments.stopping`
+    until
+        the instant at which a simulation stops (s), passed to the function
     budget
-        with ``until``, the largest number of replications; default: 1,000
+        with ``stop``, the largest number of replications; default: 1,000
     study
         the file that keeps the measurements as the runs end (SQLite): the same call with it goes on where it was
         stopped, also with more seeds; several processes can share the work
@@ -75,14 +78,14 @@ def replicate(
     Raises
     ------
     InputError
-        if there are fewer than two seeds, or ``until`` names no goal or a metric that is not measured
+        if there are fewer than two seeds, or ``stop`` names no goal or a metric that is not measured
 
     >>> def ten_dice(seed):
     ...     return {"sum": np.random.default_rng(seed).integers(1, 7, 10).sum()}
     >>> dice = replicate(ten_dice, 50)
     >>> 35 in dice["sum"], dice["sum"].count
     (True, 50)
-    >>> print(replicate(ten_dice, until="sum ± 2 %")["sum"])
+    >>> print(replicate(ten_dice, stop="sum ± 2 %")["sum"])
     34.99 ± 0.69 (95 %, n = 279)
 
     >>> from functools import partial
@@ -95,17 +98,16 @@ def replicate(
     if wrong or not callable(function):
         form = "a function and seeds, the rest by name: replicate(simulate, 20, platform=64, workload=..., policy=...)"
         raise InputError(f"must be {form}, got {shown(function)}", place="function")
-    goals = goal_of(until) if isinstance(until, str) else ()
+    stop = stop_of(stop, until, arguments)
+    goals = () if stop is None else goal_of(stop)
     if any(goal.width is None for goal in goals):
-        raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {until!r}: explore decides", place="until")
-    if until is not None and not goals:
-        arguments["until"] = until
+        raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {stop!r}: compare decides", place="stop")
     arguments = {name: repeatable(given) for name, given in arguments.items()}
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
     kept = study_of(study, "replicate", force, function=function, arguments=arguments)
     runs = Runs(measure=_sample, shared=(function, arguments), seeds=chosen, goals=goals, level=level)
-    stop = runs.run(kept, executor, progress)
-    return Replications(runs.table, level, stop)
+    ended = runs.run(kept, executor, progress)
+    return Replications(runs.table, level, ended)
 
 
 def _sample(shared: tuple[Callable[..., Measured], dict[str, Any]], item: Mapping[str, Any]) -> dict[str, float]:
@@ -153,11 +155,15 @@ class Replications(Shown):
     stop
         how a sequence of replications stopped; ``None``: their number was given. The intervals of a sequence are those
         of :func:`~simmodel.metrics.statistics.cautious_interval`
+    resampled
+        whether the samples are resamples of one log: intervals are then their spread, as of
+        :func:`~simmodel.metrics.statistics.spread_interval`
     """
 
     samples: Table
     level: float = 0.95
     stop: Stop | None = None
+    resampled: bool = False
 
     @property
     def table(self) -> Table:
@@ -188,12 +194,19 @@ class Replications(Shown):
         known = values[np.isfinite(values)]
         if len(known) < 2:
             return Interval(float(known.mean()) if len(known) else nan, nan, self.level, len(known), "one replication")
+        if self.resampled:
+            return spread_interval(known, self.level)
         return (mean_interval if self.stop is None else cautious_interval)(known, self.level)
 
-    def difference(self, other: Replications, name: str = "value") -> Interval:
+    def difference(self, other: Replications, name: str = "value", *, metric: str | None = None) -> Interval:
         """Return the interval of the difference to other replications, paired by seed.
 
         With common random numbers it is far narrower than either interval.
+
+        Parameters
+        ----------
+        metric, name
+            the measurement; ``name`` is its old name
 
         Raises
         ------
@@ -202,6 +215,7 @@ class Replications(Shown):
         """
         if not np.array_equal(self.samples["seed"], other.samples["seed"]):
             raise InputError("replications must have the same seeds for a paired difference")
+        name = metric or name
         return paired_difference(self.samples[name], other.samples[name], self.level)
 
     def intervals(self, names: Iterable[str] | None = None) -> dict[str, Interval]:

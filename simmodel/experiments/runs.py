@@ -30,7 +30,7 @@ from simmodel.experiments.stopping import (
     in_rounds,
 )
 from simmodel.foundation.display import Cells, Shown, texts
-from simmodel.foundation.errors import InputError, SimmodelError, shown
+from simmodel.foundation.errors import InputError, SimmodelError
 from simmodel.metrics.statistics import Interval, paired_samples
 from simmodel.results.stored import Stored
 from simmodel.runs.scenario import simulate
@@ -59,17 +59,22 @@ _ABOUT = ("processors", "started", "ended", "report", "decisions")
 
 
 class Run(NamedTuple):
-    """A simulation: policy, label, seed (``None``: that of the options), and whether its result is kept."""
+    """A simulation: its label, policy, labels of platform and workload, seed (``None``: that of the options).
+
+    ``kept`` says whether its result is kept.
+    """
 
     label: str
     policy: PolicyLike
     seed: int | None = None
     kept: bool = True
+    platform: str = ""
+    workload: str = ""
 
 
 def simulated(
-    platform: GivenPlatform,
-    workload: GivenWork,
+    platforms: Mapping[str, GivenPlatform],
+    workloads: Mapping[str, GivenWork],
     runs: Sequence[Run],
     options: Mapping[str, Any],
     *,
@@ -83,8 +88,10 @@ def simulated(
 
     Parameters
     ----------
-    platform, workload, options
-        as of :func:`~simmodel.runs.scenario.simulate`
+    platforms, workloads
+        by label, as the runs name them
+    options
+        of :func:`~simmodel.runs.scenario.simulate`
     executor, results, progress
         as of :func:`~simmodel.experiments.comparison.compare`
     part
@@ -100,7 +107,8 @@ def simulated(
     check_shared_options(options)
     if results is None:  # if they need not be sent from another process
         results = executor is None or isinstance(executor, ThreadPoolExecutor)
-    shared = _Shared(platform, repeatable(workload), options, results, part, measure)
+    works = {label: repeatable(work) for label, work in workloads.items()}
+    shared = _Shared(platforms, works, options, results, part, measure)
     found = map_calls(_simulated, shared, runs, executor, progress)
     for (result, _), run in zip(found, runs, strict=True):
         if isinstance(result, MeasuredRun):
@@ -114,11 +122,10 @@ def check_shared_options(options: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        if the runs would write their records to one file, or should stop at a goal that they do not know
+        if the runs would write their records to one file, or ``until`` is a rule of stopping
     """
-    if isinstance(until := options.get("until"), str):
-        wanted = "seconds; explore and replicate take goals, such as 'wait_mean decided'"
-        raise InputError(f"must be {wanted}, got {shown(until)}", place="until")
+    if isinstance(until := options.get("until"), str) and ("decided" in until or "±" in until or "+-" in until):
+        raise InputError(f"must be a time; the rule of stopping is stop={until!r}", place="until")
     if options.get("stream") is not None:
         raise InputError("must be None: several runs would write their records to one file", place="stream")
 
@@ -126,8 +133,8 @@ def check_shared_options(options: Mapping[str, Any]) -> None:
 class _Shared(NamedTuple):
     """The inputs common to all runs of a comparison."""
 
-    platform: GivenPlatform
-    workload: GivenWork
+    platforms: Mapping[str, GivenPlatform]
+    workloads: Mapping[str, GivenWork]
     options: Mapping[str, Any]
     whole: bool
     part: Callable[[Any], Any] | None
@@ -136,7 +143,8 @@ class _Shared(NamedTuple):
 
 def _result(shared: _Shared, run: Run) -> Any:
     options = shared.options if run.seed is None else {**shared.options, "seed": run.seed}
-    result = simulate(shared.platform, shared.workload, run.policy, **options, name=run.label)
+    platform, workload = shared.platforms[run.platform], shared.workloads[run.workload]
+    result = simulate(platform, workload, run.policy, **options, name=run.label)
     return result if shared.part is None else shared.part(result)
 
 
@@ -173,7 +181,7 @@ class MeasuredRun(Shown):
         as of the result
 
     >>> from simmodel import Job, simulate
-    >>> run = MeasuredRun(simulate(4, [Job(processors=3, run=10), Job(processors=2, run=5)]))
+    >>> run = MeasuredRun(simulate(4, [Job(processors=3, run=10), Job(processors=2, run=5)], "fcfs"))
     >>> run.metrics()["wait_mean"], run.metric_text("wait_mean", 90.0)
     (5.0, '1 min 30 s')
     """

@@ -21,9 +21,10 @@ after a few of them.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, inf, isfinite
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -50,6 +51,7 @@ __all__ = [
     "goal_of",
     "in_rounds",
     "looks",
+    "stop_of",
 ]
 
 LEAST, BUDGET = 30, 1000
@@ -152,7 +154,7 @@ def goal_of(text: str) -> tuple[Goal, ...]:
     >>> goal_of("wait_mean < 5")
     Traceback (most recent call last):
     ...
-    simmodel.foundation.errors.InputError: until: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got ...
+    simmodel.foundation.errors.InputError: stop: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got ...
     """
     found = []
     for part in text.split(","):
@@ -163,11 +165,30 @@ def goal_of(text: str) -> tuple[Goal, ...]:
             match = None
         if match is None or (width is not None and not 0 < width < inf):
             raise InputError(
-                f"must be like 'wait_mean ± 5 %' or 'wait_mean decided', got {shown(text)}", place="until"
+                f"must be like 'wait_mean ± 5 %' or 'wait_mean decided', got {shown(text)}", place="stop"
             ) from None
         share = match["share"] is not None
         found.append(Goal(match["metric"] or "value", width / 100 if width and share else width, share))
     return tuple(found)
+
+
+def stop_of(stop: str | None, until: Any, options: dict[str, Any]) -> str | None:
+    """Return the rule of stopping; ``until``, a time, becomes an option of the simulations.
+
+    A rule as ``until`` works for one version, with a ``FutureWarning``.
+
+    >>> options = {}
+    >>> stop_of("wait_mean decided", "2d", options), options
+    ('wait_mean decided', {'until': '2d'})
+    """
+    if until is None:
+        return stop
+    if isinstance(until, str) and stop is None and ("±" in until or "-" in until or "decided" in until):
+        text = f"until= is a time; the rule of stopping is stop={until!r}, and no other in the next version"
+        warnings.warn(text, FutureWarning, stacklevel=3)
+        return until
+    options["until"] = until
+    return stop
 
 
 @attrs.frozen
@@ -180,18 +201,21 @@ class Seeds:
         how many are used at least and at most
     given
         the seeds themselves; ``None``: those of :func:`~simmodel.metrics.statistics.replication_seeds`
+    seed
+        from which these are drawn
     """
 
     first: int
     most: int
     given: tuple[int, ...] | None = None
+    seed: int = 0
 
     def part(self, begin: int, end: int) -> list[int]:
-        return list(self.given[begin:end]) if self.given is not None else replication_seeds(end)[begin:]
+        return list(self.given[begin:end]) if self.given is not None else replication_seeds(end, self.seed)[begin:]
 
 
 def chosen_seeds(
-    seeds: int | Iterable[int] | None, goals: Sequence[Goal], budget: int | None, usual: int, fewest: int
+    seeds: int | Iterable[int] | None, goals: Sequence[Goal], budget: int | None, usual: int, fewest: int, seed: int = 0
 ) -> Seeds:
     """Return the seeds for an argument ``seeds``: a number, the seeds themselves, or ``None`` (the ``usual`` number).
 
@@ -207,10 +231,10 @@ def chosen_seeds(
         found = Seeds(min(LEAST, len(given)) if goals else len(given), len(given), given)
     elif goals:
         most = BUDGET if budget is None else budget
-        found = Seeds(min(LEAST, most) if seeds is None else seeds, most)
+        found = Seeds(min(LEAST, most) if seeds is None else seeds, most, seed=seed)
     else:
         count = usual if seeds is None else seeds
-        found = Seeds(count, count)
+        found = Seeds(count, count, seed=seed)
     if found.first < fewest:
         wanted = "two or more for an interval" if fewest == 2 else "at least one"
         raise InputError(f"must be {wanted}, got {found.first or ('none' if fewest == 1 else 0)}", place="seeds")
@@ -271,7 +295,7 @@ def checked_metrics(goals: Sequence[Goal], known: Iterable[str]) -> None:
     names = list(known)
     for goal in goals:
         if goal.metric not in names:
-            raise InputError(unknown("metric", goal.metric, names).message, place="until")
+            raise InputError(unknown("metric", goal.metric, names).message, place="stop")
 
 
 def depends_on_seed(samples: Iterable[tuple[str, NDArray[np.float64]]]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
 
 import attrs
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
 
 __all__ = ["Surrogate", "SurrogateReport", "Target", "judge_surrogates"]
 
@@ -234,11 +234,11 @@ class SurrogateReport(Shown):
         head = f"fitted to the first {self.first:,} of {len(self.features):,} jobs, judged by the others"
         return "\n".join([head, *text_table(self._cells(), left=2)])
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
         """Draw the mean error of each method as bars; ``title`` and ``figsize`` as of all plots."""
         from simmodel.view.experiment_plots import errors_of_methods
 
-        return errors_of_methods(self.table, title=title, figsize=figsize)
+        return errors_of_methods(self.table, title=title, figsize=figsize, **look)
 
     def document(self) -> dict[str, Any]:
         """Return the schema of the features, and the errors, as plain values."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Sized
+import re
+from collections.abc import Collection, Iterable, Sequence, Sized
+from math import floor, isfinite, log10
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
+
+from simmodel.foundation.writing import write_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +23,9 @@ __all__ = [
     "html_notes",
     "html_page",
     "html_table",
+    "latex_table",
+    "markdown_table",
+    "plus_minus",
     "short",
     "shown_rows",
     "text_table",
@@ -73,6 +81,20 @@ def texts(values: Iterable[object]) -> list[str]:
     ['easy', '3', '0.1235']
     """
     return [figures(value, 4) if isinstance(value, float) else str(value) for value in values]
+
+
+def plus_minus(mean: float, half_width: float) -> str:
+    """Return a mean and the half width of its interval, which has two figures, and the mean as many decimals.
+
+    >>> plus_minus(34.234, 1.26), plus_minus(15_145.2, 1240.0), plus_minus(0.51234, float("nan"))
+    ('34.2 ± 1.3', '15,100 ± 1,200', '0.5123')
+    """
+    if not (isfinite(mean) and isfinite(half_width) and half_width > 0):
+        return figures(mean, 4) if isfinite(mean) else "-"
+    places = 1 - floor(log10(float(f"{half_width:.1e}")))
+    if not -15 < places < 13:
+        return f"{figures(mean, 4)} ± {figures(half_width, 2)}"
+    return " ± ".join(f"{round(value, places) + 0.0:,.{max(places, 0)}f}" for value in (mean, half_width))
 
 
 def counted(count: int, noun: str) -> str:
@@ -143,6 +165,96 @@ def html_table(rows: Cells, left: int = 1, *, bold: int | None = None, most: int
     return f"<table><thead><tr>{top}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
 
 
+_SYMBOLS = {"±": r"\pm", "×": r"\times", "μ": r"\mu", "µ": r"\mu", "σ": r"\sigma", "→": r"\to", "·": r"\cdot"}
+_SYMBOLS |= {"<": "<", ">": ">", "|": "|", "−": "-", "≤": r"\leq", "≥": r"\geq"}
+_IN_LATEX = str.maketrans(
+    {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {sign: f"${symbol}$" for sign, symbol in _SYMBOLS.items()}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " ", "…": r"\dots{}"}
+)
+_IN_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_<[|"} | {"\n": "<br>"})
+_NUMBERS = re.compile(r"([+-]?[\d.,]+) ± ([\d.,]+)|-[\d.,]+")
+
+
+def _latex(cell: str) -> str:
+    if _NUMBERS.fullmatch(cell):
+        return f"${cell.replace(',', '{,}').replace('±', chr(92) + 'pm')}$"
+    return cell.translate(_IN_LATEX)
+
+
+def latex_table(rows: Cells, left: Collection[int] = (0,), *, caption: str = "", label: str = "") -> str:
+    """Return rows of cells as a LaTeX table that needs no package; the first row is the head.
+
+    Parameters
+    ----------
+    left
+        the columns that are aligned to the left; the others are aligned to the right
+    caption, label
+        of a floating table; default: a tabular alone
+
+    >>> print(latex_table([["policy", "wait_mean"], ["easy & sjf", "34.2 ± 1.3"]]))
+    \\begin{tabular}{lr}
+    \\hline
+    policy & wait\\_mean \\\\
+    \\hline
+    easy \\& sjf & $34.2 \\pm 1.3$ \\\\
+    \\hline
+    \\end{tabular}
+    """
+    lines = [" & ".join(map(_latex, row)) + r" \\" for row in rows]
+    form = "".join("l" if i in left else "r" for i in range(len(rows[0])))
+    table = [rf"\begin{{tabular}}{{{form}}}", r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
+    if caption or label:
+        head = [r"\begin{table}", r"\centering", *([rf"\caption{{{caption.translate(_IN_LATEX)}}}"] if caption else [])]
+        table = [*head, *([rf"\label{{{label}}}"] if label else []), *table, r"\end{table}"]
+    return "\n".join(table)
+
+
+def markdown_table(rows: Cells, left: Collection[int] = (0,)) -> str:
+    """Return rows of cells as a Markdown table; the first row is the head.
+
+    >>> print(markdown_table([["policy", "wait_mean"], ["easy", "34.2 ± 1.3"]]))
+    | policy | wait\\_mean |
+    |:---|---:|
+    | easy | 34.2 ± 1.3 |
+    """
+    head, *others = (f"| {' | '.join(cell.translate(_IN_MARKDOWN) for cell in row)} |" for row in rows)
+    form = f"|{'|'.join(':---' if i in left else '---:' for i in range(len(rows[0])))}|"
+    return "\n".join([head, form, *others])
+
+
+class Printed:
+    """A value with a table of text, which papers and web pages take."""
+
+    __slots__ = ()
+
+    def _columns_of_text(self) -> tuple[Cells, Collection[int]]:
+        """Return the head and the rows, and the columns that are aligned to the left."""
+        raise NotImplementedError
+
+    def to_latex(self, path: str | Path | None = None, *, caption: str = "", label: str = "") -> str:
+        """Return the table in LaTeX, and write it to a file if a path is given.
+
+        Parameters
+        ----------
+        path
+            a file, or ``"-"`` for standard output
+        caption, label
+            of a floating table; default: a tabular alone
+        """
+        return _written(latex_table(*self._columns_of_text(), caption=caption, label=label), path)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the table in Markdown, and write it to a file (``"-"``: standard output) if a path is given."""
+        return _written(markdown_table(*self._columns_of_text()), path)
+
+
+def _written(text: str, path: str | Path | None) -> str:
+    if path is not None:
+        write_text(path, text + "\n")
+    return text
+
+
 def html_page(title: str, rows: Cells, left: int = 1, notes: Sequence[str] = ()) -> str:
     """Return an escaped title, a table (if it has rows) and lines of text as HTML."""
     from html import escape
@@ -157,7 +269,7 @@ def html_notes(lines: Sequence[str]) -> str:
     return "".join(f"<div>{escape(line)}</div>" for line in lines)
 
 
-class Shown:
+class Shown(Printed):
     """A value that notebooks show as HTML: its repr as a title and, below, the table of :meth:`_cells`."""
 
     __slots__ = ()
@@ -166,8 +278,16 @@ class Shown:
         """Return the head and the rows of the table; default: none."""
         return ()
 
+    def _columns_of_text(self) -> tuple[Cells, Collection[int]]:
+        cells = self._cells() or [[repr(self)]]
+        return cells, [i for i in range(len(cells[0])) if i == 0 or not any(_is_number(row[i]) for row in cells[1:])]
+
     def _repr_html_(self) -> str:
         return html_page(repr(self).removeprefix("<").removesuffix(">"), self._cells())
+
+
+def _is_number(cell: str) -> bool:
+    return cell[:1].isdigit() or cell[:1] in "-+.±"
 
 
 class Fields(Shown):

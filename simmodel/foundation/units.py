@@ -15,7 +15,7 @@ from typing import Any
 
 from simmodel.foundation.errors import InputError, shown, unknown
 
-__all__ = ["UNITS", "in_bytes", "in_seconds", "in_watts", "parse_quantity", "show_quantity"]
+__all__ = ["UNITS", "in_bytes", "in_seconds", "in_watts", "parse_quantity", "seconds_in", "show_quantity"]
 
 _LETTERS = "kMGTPEZY"
 _LARGE = {"": Decimal(1), "K": Decimal(1000)}
@@ -97,6 +97,17 @@ def parse_quantity(quantity: str | float, unit: str, *, source: str | None = Non
         message = f"must be a finite quantity in {unit} >= 0, got {shown(quantity)}"
         raise InputError(message, source=source, place=place)
     return value
+
+
+def seconds_in(unit: str) -> float:
+    """Return the seconds in a unit of time; raises ``InputError`` if it is none.
+
+    >>> seconds_in("min"), seconds_in("ms")
+    (60.0, 0.001)
+    """
+    if unit not in _WORDS["s"]:
+        raise InputError(f"must be a unit of time such as 'min', got {shown(unit)}", place="unit")
+    return float(_WORDS["s"][unit])
 
 
 def in_seconds(value: float | str | None) -> Any:

@@ -524,7 +524,8 @@ def sample_of(
         whether to keep the complete result
 
     >>> from simmodel import Job, simulate, start
-    >>> snapshot = start(4, [Job(processors=3, run=10), Job(id="b", processors=2, run=5)]).run(until=1).snapshot()
+    >>> jobs = [Job(processors=3, run=10), Job(id="b", processors=2, run=5)]
+    >>> snapshot = start(4, jobs, "fcfs").run(until=1).snapshot()
     >>> sample = sample_of(snapshot, simulate(snapshot), keep=False)
     >>> sample.starts, sample.jobs["waiting"].tolist(), sample.ended
     ((Starting(job='b', place='batch', at=10.0),), [True], 15.0)

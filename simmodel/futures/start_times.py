@@ -207,7 +207,8 @@ def draw_run_times(snapshot: ClusterSnapshot, given: Predictor, rng: np.random.G
     >>> import numpy as np
     >>> from simmodel import Job, start
     >>> from simmodel.predictors.similar import Request
-    >>> snapshot = start(4, [Job(run=9, requested=60), Job(processors=4, run=5)]).run(until=1).snapshot().expected()
+    >>> jobs = [Job(run=9, requested=60), Job(processors=4, run=5)]
+    >>> snapshot = start(4, jobs, "fcfs").run(until=1).snapshot().expected()
     >>> drawn = draw_run_times(snapshot, Request(), np.random.default_rng(0))
     >>> drawn.running[0].end, drawn.waiting[0].duration
     (60.0, 5.0)
@@ -298,7 +299,7 @@ def predict_starts(
 
     >>> from simmodel import Job, start
     >>> waiting = [Job(processors=4, run=9, requested=60), Job(id="b", processors=4, run=5)]
-    >>> found = predict_starts(start(4, waiting).run(until=1), predictor="request")
+    >>> found = predict_starts(start(4, waiting, "fcfs").run(until=1), predictor="request")
     >>> found["job"].tolist(), found["q50"].tolist()
     (['b'], [60.0])
     """

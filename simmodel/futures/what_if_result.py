@@ -13,6 +13,7 @@ import numpy as np
 from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
 from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.futures.outcomes import Outcome, Sample, Starting
+from simmodel.metrics.differences import Source, compared, difference_table
 from simmodel.metrics.report import duration, metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective
@@ -127,15 +128,17 @@ class WhatIf(Shown):
             }
         )
 
-    def difference(self, one: str, other: str, name: str = "score", level: float = 0.95) -> Interval:
+    def difference(
+        self, one: str, other: str, name: str = "score", level: float = 0.95, *, metric: str | None = None
+    ) -> Interval:
         """Return the confidence interval of the difference of two policies, paired by sample.
 
         Parameters
         ----------
         one, other
             labels
-        name
-            a measure, ``unstarted`` or ``score``
+        metric, name
+            a measure, ``unstarted`` or ``score``; ``name`` is its old name
         level
             confidence
 
@@ -144,7 +147,22 @@ class WhatIf(Shown):
         ValueError
             if fewer than two samples count for both
         """
+        name = metric or name
         return paired_difference(self[one].values(name), self[other].values(name), level)
+
+    @cached_property
+    def differences(self) -> Table:
+        """One row per policy and measure: its difference to the first policy, as of a comparison with as many seeds."""
+        able = [each for each in self.outcomes if each.counted]
+        count = len(able[0].counted) if able else 0
+        source = Source("seeds" if count > 1 else "run", count)
+        return difference_table(
+            [
+                compared(("", "", each.name, name, able[0].name), each.values(name), able[0].values(name), source, 0.95)
+                for name in MEASURES
+                for each in able[1:]
+            ]
+        )
 
     # ------------------------------------------------------------------ output
 
@@ -233,6 +251,8 @@ def _cells(found: WhatIf) -> list[list[str]]:
 
 def _notes(found: WhatIf) -> list[str]:
     notes = [f"{each.name}: {each.status}: {each.reason}" for each in found.outcomes if each.status != "finished"]
+    waits = [row for row in found.differences.rows() if row["metric"] == "wait_mean" and row["runs"] > 1]
+    notes += [f"{row['policy']}: mean wait against {row['baseline']}: {row['verdict']}" for row in waits]
     if found.horizon is None:
         notes += [f"{each.name}: {each.unstarted:g} jobs never start" for each in found.outcomes if each.unstarted > 0]
     best = found.best

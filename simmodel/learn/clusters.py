@@ -72,7 +72,7 @@ class JobWindow(Observe):
         the job that is next and does not fit, if any
 
     >>> from simmodel import Job, start
-    >>> view = start(4, [Job(processors=3, run=5, requested=60), Job(processors=1, run=9)]).next_decision()
+    >>> view = start(4, [Job(processors=3, run=5, requested=60), Job(processors=1, run=9)], "fcfs").next_decision()
     >>> JobWindow(3)(view)["jobs"].astype(float).round(2).tolist()[:2]
     [[1.0, 0.75, 0.28, 0.18, 0.0, 1.0], [1.0, 0.25, -1.0, -1.0, 0.0, 1.0]]
     """

@@ -19,7 +19,7 @@ from simmodel.foundation.units import in_seconds
 from simmodel.learn.rewards import Reward
 from simmodel.runs.scenario import check_option_names, platform_of, start
 from simmodel.scheduling.objectives import ObjectiveLike
-from simmodel.systems.kinds import snapshot_in
+from simmodel.systems.kinds import kind_of_platform, snapshot_in
 from simmodel.systems.submissions import read_workload
 from simmodel.work.job import Job
 from simmodel.work.prepare import Frame, as_workload
@@ -165,7 +165,8 @@ class Episodes:
         if self._blind and policy is None:
             work = _endless(work, seed)
         if not self._queues:
-            return start(self._spec, work, policy, seed=seed, **self.options)
+            given = kind_of_platform(self._spec).policy if policy is None else policy
+            return start(self._spec, work, given, seed=seed, **self.options)
         snapshot = self._queues[seed % len(self._queues)]
         if work is not None:
             log = read_workload(work, seed=seed)

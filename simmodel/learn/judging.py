@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import attrs
 import numpy as np
 
-from simmodel.experiments.comparison import labelled_policies
-from simmodel.experiments.exploration import explore
+from simmodel.experiments.comparison import explore, labelled_policies
 from simmodel.foundation.display import Cells, Shown, counted, figures, text_table
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.learn.episodes import Span, apart, seconds_of, within
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
     from simmodel.work.workload import Workload
 
 __all__ = ["HEURISTICS", "Judgement", "Trained", "judge"]
@@ -99,7 +98,7 @@ def judge(
     level
         confidence of the intervals, between 0 and 1
     options
-        of :func:`~simmodel.experiments.exploration.explore`, such as ``executor``, and of each simulation
+        of :func:`~simmodel.experiments.comparison.explore`, such as ``executor``, and of each simulation
 
     Raises
     ------
@@ -140,8 +139,8 @@ def judge(
         if name in runs or name in trained:
             raise InputError(f"must not have the name of a heuristic, {name!r}", place="agents")
     found = explore({"system": platform}, work, runs | others, seeds=[0], level=level, **options)
-    if metric not in found.metrics:
-        raise unknown("metric", metric, found.metrics)
+    if metric not in found.measures:
+        raise unknown("metric", metric, found.measures)
     column, policies = found.samples[metric], found.samples["policy"]
     beside = sorted(others, key=lambda name: (float(column[policies == name].mean()), name))
     labels |= {name: [name] for name in beside}
@@ -261,7 +260,7 @@ class Judgement(Shown):
             rows.append([name, _text(self.interval(name)), apart_by, *(about if name in self.trained else [""] * 4)])
         return rows
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
         """Draw the differences from the best heuristic with their intervals.
 
         Parameters
@@ -272,7 +271,7 @@ class Judgement(Shown):
         from simmodel.view.experiment_plots import differences
 
         shown = {name: self.difference(name) for name in self.values if name != self.best}
-        return differences(shown, f"{self.title}, less {self.best}", title=title, figsize=figsize)
+        return differences(shown, f"{self.title}, less {self.best}", title=title, figsize=figsize, **look)
 
     def __repr__(self) -> str:
         agents, others, weeks = len(self.trained), len(self.heuristics), len(self.weeks)

@@ -29,6 +29,7 @@ __all__ = [
     "JOB_METRICS",
     "MACHINE_METRICS",
     "METRICS",
+    "MORE_IS_BETTER",
     "TAU",
     "Cut",
     "bounded_slowdown",
@@ -124,6 +125,10 @@ MACHINE_METRICS: dict[str, tuple[str, str]] = {
 }
 """The metrics of machines that run tasks, in order: unit and label. Units: ``time``: the machine's unit;
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
+
+
+MORE_IS_BETTER = frozenset({"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency"})
+"""The metrics of which more is better; of all others less is."""
 
 
 def metrics_of(columns: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
+from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut, job_values
 from simmodel.metrics.statistics import Interval, series_interval
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["METRICS_OF", "Measured", "compare", "metrics_known", "wait_difference"]
+__all__ = ["METRICS_OF", "Measured", "compare", "metrics_known", "wait_difference", "weekly_sums"]
 
 METRICS_OF: Mapping[str, Mapping[str, tuple[str, str]]] = {"jobs": JOB_METRICS, "tasks": MACHINE_METRICS}
 """The metrics that are numbers, by the kind of work: unit and label of each."""
@@ -126,3 +126,22 @@ def wait_difference(result: JobRecord, other: JobRecord, level: float = 0.95) ->
     before = np.array([known.get(job, np.nan) for job in result.jobs["job"][order].tolist()])
     more = result.jobs["wait"][order] - before
     return series_interval(more[np.isfinite(more)], level)
+
+
+_WEEK = 604_800.0
+_BY_JOB = ("wait", "turnaround", "slowdown", "bounded_slowdown", "per_processor_slowdown")
+
+
+def weekly_sums(result: JobRecord, kept: bool = True) -> dict[str, Table]:
+    """Return sums over the counted jobs submitted in each week, as ``weeks``: ``week, jobs``, and by metric of means.
+
+    >>> from simmodel import Result
+    >>> jobs = {"submit": [0, 9, 700_000], "start": [1, 10, 700_002], "end": [9, 12, 700_005], "processors": [1, 1, 1]}
+    >>> weekly_sums(Result(jobs=jobs))["weeks"]["wait_mean"]
+    array([2., 2.])
+    """
+    counted = result.counted
+    weeks = ((result.jobs["submit"] - np.min(result.jobs["submit"], initial=np.inf))[counted] // _WEEK).astype(np.int64)
+    sums = {f"{name}_mean": np.bincount(weeks, job_values(result, name)[counted]) for name in _BY_JOB}
+    jobs = np.bincount(weeks)
+    return {"weeks": Table({"week": np.arange(len(jobs)), "jobs": jobs, **sums})}

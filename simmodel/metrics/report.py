@@ -6,13 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.display import figures, text_table
+from simmodel.foundation.units import seconds_in
 from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Report
 
-__all__ = ["duration", "figures", "lines_of", "metric_rows", "metric_text", "summary_text"]
+__all__ = ["duration", "figures", "in_seconds", "lines_of", "metric_rows", "metric_text", "summary_text"]
 
 _SHARES = ("utilisation", "unfairness")
 
@@ -20,8 +21,8 @@ _SHARES = ("utilisation", "unfairness")
 def duration(seconds: float) -> str:
     """Return seconds as text, in at most two units.
 
-    >>> [duration(s) for s in (0, 3.25, 75, 7384, 200_000, float("nan"))]
-    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '2 d 7 h', '-']
+    >>> [duration(s) for s in (0, 3.25, 75, 7384, 87_692, 200_000, float("nan"))]
+    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '24 h 21 min', '2 d 7 h', '-']
     """
     if not math.isfinite(seconds):
         return "-"
@@ -29,7 +30,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     for size, name, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
+        if whole >= 2 * size or (whole >= size and (whole % size >= smaller or not whole % size)):
             rest = whole % size // smaller
             return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"
@@ -80,7 +81,15 @@ def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None,
     two jobs on 4 processors
       jobs         ...
     """
-    return lines_of(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau))
+    return lines_of(result, in_seconds(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau)))
+
+
+def in_seconds(result: JobRecord, metrics: dict[str, Any]) -> dict[str, Any]:
+    """Return metrics of a result with their times in seconds, whatever the unit of the result is."""
+    scale = seconds_in(result.time_unit)
+    power = {"s": 1, "processor-s": 1, "jobs/s": -1}
+    units = {name: power.get(unit, 0) for name, (unit, _) in {**JOB_METRICS, **CHECKPOINT_METRICS}.items()}
+    return {name: value * scale ** units[name] if units.get(name) else value for name, value in metrics.items()}
 
 
 class Described(Protocol):

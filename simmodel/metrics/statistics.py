@@ -30,6 +30,8 @@ __all__ = [
     "replication_seeds",
     "replications",
     "series_interval",
+    "share_interval",
+    "spread_interval",
     "t_quantile",
     "tail_index",
 ]
@@ -249,6 +251,74 @@ def paired_difference(first: ArrayLike, second: ArrayLike, level: float = 0.999)
     2 ± 2.5 (95 %, n = 3)
     """
     return mean_interval(paired_samples(first, second), level)
+
+
+def spread_interval(samples: ArrayLike, level: float = 0.95) -> Interval:
+    """Return the mean of samples with the interval that a further one is in: t times their standard deviation.
+
+    It does not shrink with their number. That is the interval of resamples of one log: each is as long as the log, so
+    that their spread is the log's own error, while the error of their mean only tells how many were drawn.
+
+    Parameters
+    ----------
+    samples
+        at least two numbers
+    level
+        confidence, between 0 and 1
+
+    >>> print(spread_interval([9, 10, 11] * 20)), print(mean_interval([9, 10, 11] * 20, 0.95))
+    10 ± 1.6 (95 %, n = 60)
+    10 ± 0.21 (95 %, n = 60)
+    (None, None)
+    """
+    found = mean_interval(samples, level)
+    return attrs.evolve(found, half_width=found.half_width * math.sqrt(found.count), extremes=False)
+
+
+_PERIODS = 10  # fewer say too little of how they spread
+
+
+def share_interval(sums: ArrayLike, counts: ArrayLike, level: float = 0.95, *, period: str = "week") -> Interval:
+    """Return a mean over the observations of successive periods with its interval, or with the reason why none holds.
+
+    The mean is that of all observations; its error is that of a ratio of sums. There is none for fewer than ten
+    periods, or if the deviations of successive periods are surely correlated.
+
+    Parameters
+    ----------
+    sums, counts
+        of the observations in each period
+    level
+        confidence, between 0 and 1
+    period
+        its name, for reasons
+
+    Source: W. G. Cochran, "Sampling Techniques", 3rd edition, 1977, chapter 6.
+
+    >>> print(share_interval([9, 20, 33, 10, 21, 31, 11, 19, 32, 10], [1, 2, 3] * 3 + [1]))
+    10.32 ± 0.41 (95 %, n = 10)
+    >>> print(share_interval([9, 20], [1, 2]))
+    9.667 (no interval: 2 weeks, 10 needed)
+    """
+    _check_level(level)
+    total, count = np.asarray(sums, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    total, count = total[count > 0], count[count > 0]
+    periods = len(count)
+    mean = float(total.sum() / count.sum()) if periods else math.nan
+    away = total - mean * count
+    why = ""
+    if periods < _PERIODS:
+        why = f"{periods} {period}{'' if periods == 1 else 's'}, {_PERIODS} needed"
+    elif all_equal(away, float(np.abs(total).max())):
+        why = f"all {periods} {period}s are equal"
+    else:
+        successive = float((away[1:] * away[:-1]).sum() / (away**2).sum())
+        if successive > 1.645 / math.sqrt(periods):  # 95 % of independent ones have less
+            why = f"successive {period}s depend on each other (correlation {successive:.2f} of {periods})"
+    if why:
+        return Interval(mean, math.nan, level, periods, why)
+    error = math.sqrt(periods / (periods - 1) * float((away**2).sum())) / float(count.sum())
+    return Interval(mean, t_quantile((1 + level) / 2, periods - 1) * error, level, periods)
 
 
 def paired_samples(first: ArrayLike, second: ArrayLike) -> NDArray[np.float64]:

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.units import seconds_in
 from simmodel.records.steps import Steps, down_spans, held_spans, parts_inside
 from simmodel.records.tables import network_columns, sharers
 from simmodel.work.job import told_end
@@ -108,6 +109,9 @@ DERIVED: dict[str, Callable[[Jobs], NDArray[Any]]] = {
 
 A new column is an entry here; all but ``job`` and ``status`` are numbers.
 """
+
+
+_TIMES = ("submit", "start", "end", "run", "wait", "requested", "eligible", "time", "at", *STOPS[1:])
 
 
 def derived(jobs: Jobs) -> dict[str, NDArray[Any]]:
@@ -254,6 +258,31 @@ class JobRecord(Shown):
     def __attrs_post_init__(self) -> None:
         if self.started > self.ended:  # stopped before the first job
             self.started = self.ended
+
+    @property
+    def time_unit(self) -> str:
+        """The unit of time: ``"s"``, or that of the environment."""
+        return str(self.scenario.get("time_unit", "s"))
+
+    @cached_property
+    def in_seconds(self) -> Self:
+        """The record with its times in seconds, as plots and pages show it.
+
+        >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+        >>> JobRecord(jobs=jobs, scenario={"time_unit": "min"}).in_seconds.jobs["wait"]
+        array([  0., 600.])
+        """
+        if self.time_unit == "s":
+            return self
+        scale = seconds_in(self.time_unit)
+        parts = {each.alias: getattr(self, each.name) for each in attrs.fields(type(self))}
+        tables: dict[str, Any] = {
+            name: part.with_columns(**{each: scale * part[each] for each in _TIMES if each in part})
+            for name, part in parts.items()
+            if isinstance(part, Table)
+        }
+        scenario = {name: part for name, part in self.scenario.items() if name != "time_unit"}
+        return attrs.evolve(self, **tables, scenario=scenario, started=scale * self.started, ended=scale * self.ended)
 
     @property
     def one_run_each(self) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from simmodel.environment import Environment
 from simmodel.foundation.errors import Plain
 from simmodel.records.job_record import Column, JobRecord, job_columns, joined, kept_columns
 from simmodel.records.tables import (
@@ -615,6 +616,8 @@ class JobRecorder(Observer):
             ended = float(self._env.now)
         if ended is None and Words.of(jobs["status"]).isin(OPEN).any():
             ended = float(self._env.now)
+        env = self._env
+        unit = {"time_unit": env.unit} if isinstance(env, Environment) and env.unit != "s" else {}
         given: dict[str, Any] = {"processors": processors, "places": places, "started": started, "ended": ended}
         return kind(
             name=name,
@@ -630,7 +633,7 @@ class JobRecorder(Observer):
             workflows={job: machine.result() for job, machine in self._workflows.items()},
             decisions=dict(decisions or {}),
             networks=self._networks() if self._on_nodes else {},
-            scenario=dict(scenario or {}),
+            scenario={**(scenario or {}), **unit},
             **{key: value for key, value in given.items() if value is not None},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
 import attrs
 import numpy as np
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.machine.system import Machine
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
 
 __all__ = ["Explained", "TaskExplanation", "explain", "explain_in", "explain_result", "explain_task"]
 
@@ -105,7 +105,7 @@ def explain_result(
     >>> explain_result(simulate(12, "probe-4", "easy"), 3).expected
     1000.0
     """
-    if not result.scenario:
+    if "platform" not in result.scenario:
         raise InputError(
             f"{result.name}: cannot be explained: it has no scenario; use explain(platform, workload, ...)"
         )
@@ -200,7 +200,7 @@ class TaskExplanation(Told):
     def __repr__(self) -> str:
         return f"<TaskExplanation of {self.task}: {len(self.spans)} waits>"
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
         """Draw what the task waited for over time, and who held it."""
         from simmodel.view.referee_plots import waits_of_a_task
 
@@ -208,7 +208,7 @@ class TaskExplanation(Told):
             (float(row["since"]), float(row["until"]), str(row["reason"]), str(row["by"])) for row in self.spans.rows()
         ]
         name = f"Why task {self.task} waited" if title is None else title
-        return waits_of_a_task(rows, self.submit, title=name, figsize=figsize)
+        return waits_of_a_task(rows, self.submit, title=name, figsize=figsize, **look)
 
 
 def explain_task(scenario: Scenario, task: int | str) -> TaskExplanation:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import attrs
 import numpy as np
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
 
 __all__ = ["CANDIDATES", "Identification", "identify"]
 
@@ -113,7 +113,9 @@ class Identification(Shown):
         best = self.best
         return f"<Identification of {self.schedule.workload.name}: {best} explains {100 * self.shares[best]:.4g} %>"
 
-    def plot(self, most: int = 6, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    def plot(
+        self, most: int = 6, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+    ) -> Figure:
         """Plot over time the share of starts that the best candidates explain.
 
         Parameters
@@ -127,7 +129,7 @@ class Identification(Shown):
 
         shown = {name: self.judgements[name] for name in list(self.shares)[:most]}
         curves = {name: (each.jobs["start"], each.explains(self.tolerance)) for name, each in shown.items()}
-        return explained(curves, title=title, figsize=figsize)
+        return explained(curves, title=title, figsize=figsize, **look)
 
 
 class _Shared(NamedTuple):

@@ -194,7 +194,7 @@ class Result(Stored, JobRecord):
         """Return the page of the run; see :meth:`to_html`."""
         from simmodel.view.page.results import job_page
 
-        return job_page(self, explained)
+        return job_page(self.in_seconds, explained)
 
     def ids(self) -> list[int | str]:
         """Return the ids of the jobs, in the order of their table."""

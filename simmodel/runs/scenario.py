@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import EllipsisType
@@ -533,8 +534,19 @@ def start(
     >>> sim.run().result().jobs["start"]
     array([   0.,  900., 1000., 1100.])
     """
-    scenario = Scenario.of(platform, workload, policy, **options)
+    scenario = _scenario(platform, workload, policy, options)
     return scenario.start(events=events, observers=observers, progress=progress, name=name, stream=stream)
+
+
+def _scenario(
+    platform: GivenPlatform, workload: GivenWork | None, policy: PolicyLike | None, options: dict[str, Any]
+) -> Scenario:
+    """Return the scenario of a call; a cluster without a policy is warned of."""
+    scenario = Scenario.of(platform, workload, policy, **options)
+    if policy is None and scenario.kind.name == "cluster" and snapshot_in(scenario.platform) is None:
+        text = "no policy given: a cluster runs under 'fcfs', in the next version under 'easy', as in 'simmodel batch'"
+        warnings.warn(text, FutureWarning, stacklevel=3)
+    return scenario
 
 
 @overload
@@ -665,7 +677,8 @@ def simulate(
         snapshot: work in addition to its own arrivals
     policy
         of the system itself: a name (see ``simmodel list policies``), a policy, or a function of a view; default: fcfs
-        on a cluster, hrr on a machine, sgs-t for a broker, that of the snapshot
+        on a cluster (easy in the next version: until then a warning), hrr on a machine, sgs-t for a broker, that of the
+        snapshot
     policies
         of the places, if these are systems: one for all, or by path (``"a"``, ``"inner.a"``)
     processors
@@ -740,11 +753,12 @@ def simulate(
     array([   0.,  900., 1000., 1100., 1100.])
     """
     if processes == 1 and processes is not True:
-        return start(platform, workload, policy, **options).run().result()
+        watching = {given: options.pop(given) for given in _WATCHING if given in options}
+        return _scenario(platform, workload, policy, options).start(**watching).run().result()
     from simmodel.runs.apart import run_apart
 
     for given in ("events", "observers", "stream"):
         if options.pop(given, None):
             raise InputError("must not be given with several processes, each with a part of the run", place=given)
     watching = {given: options.pop(given) for given in ("progress", "name") if given in options}
-    return run_apart(Scenario.of(platform, workload, policy, **options), processes, **watching)
+    return run_apart(_scenario(platform, workload, policy, options), processes, **watching)

@@ -142,7 +142,7 @@ class Simulation:
             the port is taken, the refresh is not positive, or the record is streamed, which leaves no page
 
         >>> from simmodel import start
-        >>> simulation = start(12, "probe-4")
+        >>> simulation = start(12, "probe-4", "fcfs")
         >>> with simulation.serve() as live:
         ...     print(live.url.startswith("http://127.0.0.1:")); _ = simulation.run()
         True
@@ -264,7 +264,7 @@ class Simulation:
             if work waits that will never start
 
         >>> from simmodel import Start, start
-        >>> sim = start(12, "probe-4")
+        >>> sim = start(12, "probe-4", "fcfs")
         >>> while (view := sim.next_decision()) is not None:
         ...     for job in view.waiting:
         ...         if view.places[0].fits(job):

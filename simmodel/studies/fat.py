@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.experiments.exploration import Exploration, explore
+from simmodel.experiments.comparison import Exploration, explore
 from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.generators.layers import layered
 from simmodel.metrics.statistics import Interval
@@ -140,7 +140,7 @@ def fat_curve(
     machine
         default: :func:`two_processors`
     executor, level, progress
-        see :func:`~simmodel.experiments.exploration.explore`
+        see :func:`~simmodel.experiments.comparison.explore`
     overlap, contention, transfers, decide
         of :func:`~simmodel.runs.scenario.simulate`
     shape
@@ -203,7 +203,7 @@ class FatCurve(Shown):
     def difference(self, fat: float, ccr: float, first: str, second: str) -> Interval:
         """Return the interval of the difference of SLRs between two policies, paired by seed."""
         keys = (("machine", _label(fat, ccr), policy) for policy in (first, second))
-        return self.exploration.difference("slr", *keys)
+        return self.exploration.difference(*keys, metric="slr")
 
     @property
     def table(self) -> Table:

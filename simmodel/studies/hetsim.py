@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 import numpy as np
 
-from simmodel.experiments.exploration import Exploration, explore
+from simmodel.experiments.comparison import Exploration, explore
 from simmodel.foundation.display import Cells, Shown, text_table
 from simmodel.generators.layers import sipht, with_costs
 from simmodel.metrics.statistics import Interval
@@ -210,7 +210,7 @@ class SetupStudy(Shown):
             (where, lower), (other, higher) = claim.lower, claim.higher
             if not {where, other} <= set(self.configurations) or not {lower, higher} <= set(self.policies):
                 continue
-            found = self.exploration.difference("slr", (other, "work", higher), (where, "work", lower))
+            found = self.exploration.difference((other, "work", higher), (where, "work", lower), metric="slr")
             says = claim.says if where == other else f"{lower}: {claim.says}"
             place = where if where == other else f"{where} and {other}"
             values = (place, says, found.mean, found.low, found.high, found.mean > 0, found.low > 0)

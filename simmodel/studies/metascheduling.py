@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import attrs
 import numpy as np
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
     from simmodel.work.workload import Workload
 
 __all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "CaseStudy", "Setup", "broker_study", "case_study", "fitting"]
@@ -239,7 +239,9 @@ class CaseStudy(Shown):
         names = ("origin", "destination", "jobs", "siloed", broker, "change", "response")
         return Table({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
-    def plot(self, broker: str = "sgs-t", *, title: str | None = None, figsize: Size | None = None) -> Figure:
+    def plot(
+        self, broker: str = "sgs-t", *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+    ) -> Figure:
         """Draw figures 7 and 8 on one page: waits and jobs of each cluster by size, and the jobs that a broker moved.
 
         Parameters
@@ -251,7 +253,7 @@ class CaseStudy(Shown):
         """
         from simmodel.view.study_plots import case_study as drawn
 
-        return drawn(self.comparison["siloed"], self.comparison[broker], title=title, figsize=figsize)
+        return drawn(self.comparison["siloed"], self.comparison[broker], title=title, figsize=figsize, **look)
 
     def __repr__(self) -> str:
         return f"<CaseStudy: {', '.join(self.comparison.results)}>"

@@ -144,7 +144,7 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     """
     kind = kind_named(kind) if isinstance(kind, str) else kind
     assert kind_of(spec) is kind, f"{type(spec).__name__} is not registered as a spec of the kind {kind.name}"
-    whole = start(spec, work)
+    whole = start(spec, work, kind.policy)
     assert isinstance(whole.system, kind.system), f"the system must be a {kind.system.__name__}, got {whole.system!r}"
     begin = float(whole.env.now)
     idle = whole.system.idle()
@@ -154,8 +154,8 @@ def check_system(kind: str | Kind, spec: Any, work: GivenWork) -> None:
     rows = rows_of(whole.system)
     for part in _CUTS:
         cut = begin + (_last(rows) - begin) * part
-        _check_instant(kind, start(spec, work).run(until=cut), rows)
-        _check_taking_back(start(spec, work).run(until=cut))
+        _check_instant(kind, start(spec, work, kind.policy).run(until=cut), rows)
+        _check_taking_back(start(spec, work, kind.policy).run(until=cut))
     _check_below(kind, spec, work, rows)
 
 

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from simmodel.foundation.errors import unknown
 from simmodel.metrics.brokered import WEEK, by_origin, moved_turnaround, side_by_side, weekly
 from simmodel.view.plots import ResultPlots
-from simmodel.view.style import COLOURS, INK, Plot, Size, axes, coloured, duration_axis, page, sequence, tidy
+from simmodel.view.result_plots import value_by_bin
+from simmodel.view.style import (
+    COLOURS,
+    INK,
+    Look,
+    Plot,
+    Size,
+    axes,
+    coloured,
+    drawn,
+    duration_axis,
+    legend,
+    panels,
+    sequence,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerPlots", "before_and_after", "flows", "means_by_bin", "weeks"]
 
 
+@drawn
 def weeks(
     result: BrokerRecord,
     value: str = "utilisation",
@@ -30,6 +46,7 @@ def weeks(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the utilisation of each cluster week by week, or the jobs ``submitted`` or ``handed`` to it.
 
@@ -63,12 +80,20 @@ def weeks(
     unit = {WEEK: "weeks", 86400.0: "days", 3600.0: "hours"}.get(interval, f"intervals of {interval:g} s")
     ax.set_xlabel(f"{unit} since the start")
     ax.set_ylabel({"utilisation": "utilisation", "submitted": "jobs submitted", "handed": "jobs handed over"}[value])
-    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="best")
-    return tidy(ax, title=title, default=result.name)
+    legend(ax, columns=4)
+    return tidy(
+        ax, title=title, default={"submitted": "jobs submitted", "handed": "jobs handed over"}.get(value, value)
+    )
 
 
+@drawn
 def flows(
-    result: BrokerRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    result: BrokerRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the number of jobs from each home to each destination.
 
@@ -87,14 +112,15 @@ def flows(
     ax.imshow(counts, cmap=sequence(), aspect="auto", vmin=0)
     for (i, j), count in np.ndenumerate(counts):
         colour = "white" if count > 0.55 * counts.max() else INK
-        ax.text(j, i, f"{int(count):,}", ha="center", va="center", fontsize=9, color=colour)
+        ax.text(j, i, f"{int(count):,}", ha="center", va="center", color=colour)
     ax.set_xticks(range(len(names)), names)
     ax.set_yticks(range(len(homes)), [home or "no home" for home in homes])
     ax.set_xlabel("cluster")
     ax.set_ylabel("home")
-    return tidy(ax, grid="", title=title, default=f"{result.name}: jobs")
+    return tidy(ax, grid="", title=title, default="jobs from each home to each cluster")
 
 
+@drawn
 def means_by_bin(
     results: Sequence[JobRecord],
     *,
@@ -104,6 +130,7 @@ def means_by_bin(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the mean of a value in bins as bars, one colour per result.
 
@@ -127,10 +154,11 @@ def means_by_bin(
     if value in ("wait", "turnaround", "run"):
         longest = max(float(np.nanmax(table[result.name])) for result in results)
         duration_axis(ax.yaxis, max(longest, 1e-9), log=False)
-    ax.legend(frameon=False, fontsize=8.5, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0.2)
+    legend(ax, "lower left", (0.0, 1.0), columns=4, borderaxespad=0.2)
     return tidy(ax, title=title)
 
 
+@drawn
 def before_and_after(
     siloed: BrokerRecord,
     brokered: BrokerRecord,
@@ -138,6 +166,7 @@ def before_and_after(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the mean turnaround of moved jobs before (at home) and after.
 
@@ -164,8 +193,27 @@ def before_and_after(
     ax.set_ylabel("mean turnaround")
     longest = max([*table["before"].tolist(), *table["after"].tolist()], default=1.0)
     duration_axis(ax.yaxis, longest, log=False)
-    ax.legend(frameon=False, fontsize=8.5)
+    legend(ax)
     return tidy(ax, title=title, default=f"{siloed.name} and {brokered.name}")
+
+
+@drawn
+def clusters(
+    result: BrokerRecord, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
+    """Draw utilisation, jobs handed over, flows and waits on one page.
+
+    Parameters
+    ----------
+    title, figsize
+        title of the page (``""``: none); width and height of the figure, inches
+    """
+    fig, (first, second, third, fourth) = panels((11, 6.4), [(1, "ab"), (1, "cd")], figsize, title)
+    weeks(result, ax=first)
+    weeks(result, value="handed", ax=second)
+    flows(result, ax=third)
+    value_by_bin(result, ax=fourth)
+    return fig
 
 
 class BrokerPlots(ResultPlots):
@@ -175,13 +223,4 @@ class BrokerPlots(ResultPlots):
 
     weekly = Plot(weeks)
     flows = Plot(flows)
-
-    def clusters(self, *, title: str | None = None, figsize: Size | None = None) -> Figure:
-        """Draw utilisation, jobs handed over, flows and waits on one page; title of the page, size in inches."""
-        with page((11, 6.4), figsize, title) as fig:
-            (first, second), (third, fourth) = fig.subplots(2, 2)
-            weeks(self._result, ax=first)
-            weeks(self._result, value="handed", ax=second)
-            flows(self._result, ax=third)
-            self.wait_by_bin(ax=fourth)
-        return fig
+    clusters = Plot(clusters)

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
 from simmodel.foundation.errors import InputError
-from simmodel.view.style import BLUE, GREY, INK, PALE, Size, axes, coloured, figure, legend, tidy
+from simmodel.view.style import (
+    BLUE,
+    GREY,
+    INK,
+    PALE,
+    Look,
+    Size,
+    axes,
+    coloured,
+    drawn,
+    figure,
+    headline,
+    legend,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +58,10 @@ class Calibrated(Searched, Protocol):
         ...
 
 
-def site_errors(found: Calibrated, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def site_errors(
+    found: Calibrated, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw the error of each site before and after, as CGSim does: a panel for each loss and class of jobs.
 
     Sites are in the order of their error before; lines, and the titles, are geometric means.
@@ -86,9 +103,8 @@ def site_errors(found: Calibrated, *, title: str | None = None, figsize: Size | 
             name = f"{kind} core: " if kind in ("single", "multi") else f"{kind}: " if kind else ""
             tidy(panels[row, column], grid="y", title=f"{name}{means[0]:.3g} → {means[1]:.3g}")
     handles, labels = panels[0, 0].get_legend_handles_labels()
-    page.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, fontsize=8.5, labelcolor=INK)
-    if title is None or title:
-        page.suptitle(title or "Errors before and after calibration", x=0.01, ha="left", fontsize=12, color=INK)
+    page.legend(handles, labels, loc="outside lower left", ncols=2, frameon=False, labelcolor=INK)
+    headline(page, "Errors before and after calibration" if title is None else title)
     return page
 
 
@@ -117,14 +133,17 @@ def _panel(ax: Axes, rows: Table, loss: str) -> list[float]:
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     ax.yaxis.set_minor_formatter(lambda value, _: "")
     if len(order) <= _NAMED:
-        ax.set_xticks(at, rows["site"][order].tolist(), rotation=90 if len(order) > 5 else 0, fontsize=8)
+        ax.set_xticks(at, rows["site"][order].tolist(), rotation=90 if len(order) > 5 else 0)
     else:
         ax.set_xticks([])
         ax.set_xlabel(f"{len(order)} sites, by their error before")
     return means
 
 
-def convergence(found: Mapping[str, Searched], *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def convergence(
+    found: Mapping[str, Searched], *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw the best loss so far over the trials, of one calibration or of several methods.
 
     Parameters
@@ -147,7 +166,6 @@ def convergence(found: Mapping[str, Searched], *, title: str | None = None, figs
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
         ax.yaxis.set_minor_formatter(lambda value, _: f"{value:.2g}")
-    ax.tick_params(axis="y", which="minor", labelsize=8, labelcolor=GREY)
     if len(found) > 1:
         legend(ax)
     ax.set_xlabel("trials")

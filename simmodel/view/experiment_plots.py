@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
@@ -16,12 +16,15 @@ from simmodel.view.style import (
     INK,
     ORANGE,
     PALE,
+    Look,
     Size,
     axes,
+    drawn,
     duration_axis,
     figure,
     hide_x,
     legend,
+    panels,
     rows_named,
     share_axis,
     tidy,
@@ -51,7 +54,7 @@ _MARKS = "osD^vPX"
 
 
 class Explored(Protocol):
-    """An exploration, as plots need it: see :class:`~simmodel.experiments.exploration.Exploration`."""
+    """An exploration, as plots need it: see :class:`~simmodel.experiments.comparison.Comparison`."""
 
     @property
     def units(self) -> Mapping[str, str | None]:
@@ -59,7 +62,7 @@ class Explored(Protocol):
         ...
 
     @property
-    def metrics(self) -> list[str]:
+    def measures(self) -> list[str]:
         """The names of the metrics."""
         ...
 
@@ -80,13 +83,16 @@ class Explored(Protocol):
         ...
 
 
+@drawn
 def exploration(
     found: Explored,
     metrics: Sequence[str] | None = None,
     *,
     log: bool = False,
+    told: str = "",
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw means with their intervals: a panel per metric, a group per platform and workload, a colour per policy.
 
@@ -98,8 +104,10 @@ def exploration(
         their names; default: the SLR on machines, mean bounded slowdown and wait on clusters
     log
         draw values on a logarithmic axis
+    told
+        more about the runs for the default title, such as the number of jobs
     title, figsize
-        title of the page; width and height of the figure, inches
+        title of the page; default: workload, platform, level and number of replications; width and height, inches
 
     >>> from simmodel import explore
     >>> figure = exploration(explore("hetsim-slow", "random:tasks=20", ["hrr", "heft"], seeds=3))
@@ -109,22 +117,37 @@ def exploration(
     names = found.shown(metrics) if metrics is not None else _usual(found)
     groups, policies = _groups(found), found.labels("policy")
     wide = min(max(4.2, 1.5 + len(groups) * (0.35 + 0.17 * len(policies))), 14.0)
-    fig = figure((wide + 1.6, 0.5 + 2.7 * len(names)), figsize, title)
+    fig = figure(
+        (wide + 1.6, 0.5 + 2.7 * len(names)), figsize, _explored(found, names, told) if title is None else title
+    )
     first: Axes | None = None
     for number, name in enumerate(names):
         ax = fig.add_subplot(len(names), 1, number + 1, sharex=first)
         _panel(ax, found, name, groups, policies, log)
         if first is None:
             first = ax
-            legend(ax, "upper left", (1.0, 1.03), handletextpad=0.3)
+            legend(ax, "upper left", (1.0, 1.0), handletextpad=0.3)
         if number + 1 < len(names):
             hide_x(ax)
     return fig
 
 
+def _explored(found: Explored, names: Sequence[str], told: str) -> str:
+    """Return the title of an exploration: what all its cells share, and what its intervals are."""
+    platforms, workloads = found.labels("platform"), found.labels("workload")
+    machine = [f"{each} processors" if each.isdigit() else each for each in platforms]
+    cells = [(*group[:2], policy) for group in _groups(found) for policy in found.labels("policy")]
+    found_intervals = [found.interval(name, cell) for name in names for cell in cells]
+    counts = sorted({each.count for each in found_intervals})
+    runs = f"n = {counts[0]:,}" if len(counts) == 1 else f"n = {counts[0]:,} to {counts[-1]:,}"
+    intervals = f"means with {100 * found_intervals[0].level:g} % intervals, {runs}"
+    shared = [", ".join(each) for each in (workloads, machine) if len(each) == 1]
+    return ", ".join([*shared, *([told] if told else []), intervals if counts[-1] > 1 else "one run each"])
+
+
 def _usual(found: Explored) -> list[str]:
-    known = [name for name in _PANELS if name in found.metrics]
-    return known[:1] if "slr" in known else known[1:] or known or found.metrics[:1]
+    known = [name for name in _PANELS if name in found.measures]
+    return known[:1] if "slr" in known else known[1:] or known or found.measures[:1]
 
 
 def _groups(found: Explored) -> list[tuple[str, str, str]]:
@@ -206,6 +229,7 @@ class Searched(Protocol):
         ...
 
 
+@drawn
 def front(
     found: Searched,
     objectives: Sequence[str] | None = None,
@@ -213,6 +237,7 @@ def front(
     colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw all runs, and the Pareto front, in the plane of two objectives.
 
@@ -291,8 +316,14 @@ class Indices(Protocol):
         ...
 
 
+@drawn
 def index_bars(
-    found: Indices, output: str | None = None, *, title: str | None = None, figsize: Size | None = None
+    found: Indices,
+    output: str | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the indices of an output as bars with their intervals, the most influential parameter on top.
 
@@ -332,17 +363,24 @@ def index_bars(
     return ax.figure  # type: ignore[return-value]
 
 
+@drawn
 def differences(
-    found: Mapping[str, Interval], label: str, *, title: str | None = None, figsize: Size | None = None
+    found: Mapping[str, Interval] | Sequence[Mapping[str, Any]],
+    label: str,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
-    """Draw differences from a policy with their intervals, one row each, by name; those around zero are grey.
+    """Draw differences from a baseline with their intervals, one row each; those around zero are grey.
 
     Parameters
     ----------
     found
-        the intervals
+        intervals by name; or rows with ``case, difference, low, high`` and, to be drawn in percent, ``percent,
+        percent_low, percent_high``; a ``verdict`` is written above its row, and blue is better
     label
-        of the axis
+        of the axis: the metric
     title, figsize
         as of all plots
 
@@ -351,21 +389,54 @@ def differences(
     >>> [text.get_text() for text in figure.axes[0].get_yticklabels()]
     ['sjf']
     """
-    ax = axes(None, (6.4, 0.9 + 0.25 * len(found)), figsize)
-    for row, each in enumerate(found.values()):
-        colour = GREY if 0 in each or not np.isfinite(each.half_width) else ORANGE if each.mean > 0 else BLUE
-        ax.errorbar(each.mean, row, xerr=each.half_width, fmt="o", color=colour, markersize=5, capsize=2.5)
-    ax.set_yticks(np.arange(len(found)), list(found))
-    ax.invert_yaxis()
+    rows: Sequence[Mapping[str, Any]] = (
+        [{"case": name, "difference": each.mean, "low": each.low, "high": each.high} for name, each in found.items()]
+        if isinstance(found, Mapping)
+        else found
+    )
+    percent = bool(rows) and all(np.isfinite(row.get("percent", np.nan)) for row in rows)
+    ax = axes(None, (6.4, 0.9 + (0.4 if percent else 0.25) * len(rows)), figsize)
+    names = ("percent", "percent_low", "percent_high") if percent else ("difference", "low", "high")
+    for at, row in enumerate(rows):
+        value, low, high = (float(row[name]) for name in names)
+        verdict = str(row.get("verdict", ""))
+        decided = low > 0 or high < 0
+        good = verdict.startswith("better") if verdict else high < 0
+        colour = (BLUE if good else ORANGE) if decided else GREY
+        known = np.isfinite([low, high]).all()
+        ax.errorbar(
+            value,
+            at,
+            xerr=[[value - low], [high - value]] if known else None,
+            fmt="o",
+            color=colour,
+            markerfacecolor=colour if known else "white",
+            markersize=5,
+            capsize=2.5,
+        )
+        ax.annotate(
+            verdict, (0, at - 0.24), xycoords=("axes fraction", "data"), va="bottom", fontsize="small", color=GREY
+        )
+    ax.set_yticks(np.arange(len(rows)), [str(row["case"]) for row in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.8 if any(row.get("verdict") for row in rows) else -0.5)
     ax.axvline(0, color=GREY, linewidth=0.8)
-    ax.set_xscale("symlog", linthresh=max(1e-9, min([abs(each.mean) for each in found.values()])))
+    if percent:
+        ax.xaxis.set_major_formatter(lambda value, _position: f"{value:+g} %" if value else "0")
+    elif isinstance(found, Mapping):
+        ax.set_xscale("symlog", linthresh=max(1e-9, min([abs(each.mean) for each in found.values()])))
     ax.set_xlabel(label)
     tidy(ax, grid="x", title=title)
     return ax.figure  # type: ignore[return-value]
 
 
+@drawn
 def effects(
-    found: Indices, output: str | None = None, *, title: str | None = None, figsize: Size | None = None
+    found: Indices,
+    output: str | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the deviation of the effects of parameters over their mean size, as Morris' method finds them.
 
@@ -396,13 +467,13 @@ def effects(
     ax = axes(None, (5.2, 4.2), figsize)
     far = float(max(rows["mu_star"].max(), np.nan_to_num(rows["sigma"]).max(), 1e-300)) * 1.12
     ax.plot([0, far], [0, far], color=PALE, linewidth=1.2, zorder=0)
-    ax.annotate("σ = μ*", (far, far), color=GREY, fontsize=8.5, ha="right", va="top")
+    ax.annotate("σ = μ*", (far, far), color=GREY, ha="right", va="top")
     errors = np.array([rows["mu_star"] - rows["mu_star_low"], rows["mu_star_high"] - rows["mu_star"]])
     ax.errorbar(rows["mu_star"], rows["sigma"], xerr=errors, fmt="o", color=BLUE, markersize=5, elinewidth=1.0)
     for row in rows.rows():
         if np.isfinite(row["sigma"]):
             at = (row["mu_star"], row["sigma"])
-            ax.annotate(row["parameter"], at, (4, 4), textcoords="offset points", color=INK, fontsize=8.5)
+            ax.annotate(row["parameter"], at, (4, 4), textcoords="offset points", color=INK)
     ax.set_xlim(0, far)
     ax.set_ylim(0, far)
     ax.set_xlabel(_LABELS["mu_star"])
@@ -420,7 +491,10 @@ _COLOURS = {"gradient boosting": BLUE, "simulation": COLOURS[2]}
 _TITLES = {"run": "Run time", "wait": "Wait"}
 
 
-def errors_of_methods(table: Table, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def errors_of_methods(
+    table: Table, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw the mean error of each method in hours as bars, a panel for each target.
 
     Parameters
@@ -431,14 +505,14 @@ def errors_of_methods(table: Table, *, title: str | None = None, figsize: Size |
         as of all plots
     """
     targets = list(dict.fromkeys(table["target"].tolist()))
-    new = figure((4.6 * len(targets), 2.6), figsize)
-    for target, ax in zip(targets, new.subplots(1, len(targets), squeeze=False)[0], strict=True):
+    new, shown = panels((4.6 * len(targets), 2.6), [(1, "abcdef"[: len(targets)])], figsize)
+    for target, ax in zip(targets, shown, strict=True):
         rows = table.where(table["target"] == target)
         names = rows["method"].tolist()
         hours = rows["error"] / 3600
         bars = ax.barh(np.arange(len(names)), hours, 0.62, color=[_COLOURS.get(name, ORANGE) for name in names])
         shares = [f" {100 * share:.0f} %" for share in rows["relative"].tolist()]
-        ax.bar_label(bars, shares, fontsize=8.5, color=INK)
+        ax.bar_label(bars, shares, color=INK)
         ax.set_yticks(np.arange(len(names)), names)
         ax.invert_yaxis()
         ax.margins(x=0.18)

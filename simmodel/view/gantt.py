@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -16,10 +16,13 @@ from simmodel.view.style import (
     COLOURS,
     GREY,
     ORANGE,
+    Look,
     Size,
     axes,
     colour_bar,
+    drawn,
     duration_colours,
+    font_size,
     legend,
     rows_named,
     span_axis,
@@ -130,6 +133,7 @@ def _spans(nodes: tuple[int, ...]) -> list[tuple[int, int]]:
     return spans
 
 
+@drawn
 def gantt(
     result: JobRecord,
     *,
@@ -139,6 +143,7 @@ def gantt(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the executions of a place over time.
 
@@ -378,6 +383,7 @@ def _lanes(result: TaskRecord, shown: NDArray[np.int64], first: NDArray[np.int64
     return bottom, top
 
 
+@drawn
 def machine_gantt(
     result: TaskRecord,
     *,
@@ -386,6 +392,7 @@ def machine_gantt(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the phases of each processor over time; CPU cores also show the setup they do for others.
 
@@ -428,12 +435,12 @@ def machine_gantt(
         ax.axhline(edge, color="white", linewidth=2.0 if many else 0.6)
     machine_time_axis(ax, result)
     ax.tick_params(axis="y", length=0)
-    tidy(ax, grid="", title=title, pad=24)
+    tidy(ax, grid="", title=title)
     ax.spines["left"].set_visible(False)
     ax.tick_params(axis="y", length=0)
     _legend(ax, pieces.phase)
     if left_out:
-        ax.annotate(left_out, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", fontsize=8.5, color=GREY)
+        ax.annotate(left_out, (1, 1), (0, 6), "axes fraction", "offset points", ha="right", color=GREY)
     return ax
 
 
@@ -484,11 +491,18 @@ def _names(ax: Axes, result: TaskRecord, pieces: _Pieces) -> None:
     """Label bars with their tasks if the labels fit."""
     figure: Any = ax.figure
     width = ax.get_position().width * figure.get_size_inches()[0] * 72
+    letter = 0.6 * font_size("small")
     span = max(result.ended - result.started, 1e-9)
-    style: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 7.5, "color": "white", "annotation_clip": True}
+    style: dict[str, Any] = {
+        "ha": "center",
+        "va": "center",
+        "fontsize": "small",
+        "color": "white",
+        "annotation_clip": True,
+    }
     names = result.tasks["task"][pieces.task].tolist()
     for name, a, b, low, high in zip(names, *(column.tolist() for column in pieces.boxes), strict=True):
-        if len(str(name)) * 4.6 <= (b - a) / span * width:
+        if len(str(name)) * letter <= (b - a) / span * width:
             ax.annotate(str(name), ((a + b) / 2, (low + high) / 2), **style)
 
 

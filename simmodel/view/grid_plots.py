@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -17,12 +17,16 @@ from simmodel.view.style import (
     GREY,
     INK,
     PALE,
+    Look,
     Plot,
     Size,
+    about,
     axes,
     colour_bar,
+    drawn,
+    font_size,
     headline,
-    page,
+    panels,
     rows_named,
     sequence,
     span_axis,
@@ -46,6 +50,7 @@ _SHOWN = 15  # links in an overview
 _SHARES = ((0.0, "0"), (0.5, "50 %"), (1.0, "100 %"))
 
 
+@drawn
 def site_heat(
     result: GridRecord,
     sites: Sequence[str] | None = None,
@@ -53,6 +58,7 @@ def site_heat(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the used share of each site over time as a heat map: exact averages over equal intervals.
 
@@ -74,11 +80,12 @@ def site_heat(
     shares = [result.utilisation(name) for name in names]
     mean = result.utilisation().mean()
     used = f", {mean:.1%} of all cores" if np.isfinite(mean) else ""
-    own = f"{result.name}: used share of the cores{used}"
+    own = f"used share of the cores{used}"
     ax = axes(ax, _heat_size(names), figsize)
     return _heat(ax, names, shares, result.started, result.ended, own if title is None else title)
 
 
+@drawn
 def link_heat(
     record: NetworkRecorder,
     links: Sequence[str] | None = None,
@@ -86,6 +93,7 @@ def link_heat(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the load of links over time, as a share of their bandwidth, as a heat map.
 
@@ -149,7 +157,7 @@ def _names(ax: Axes, axis: str, names: Sequence[str]) -> None:
     """Label rows or columns with their names: as many as have room beside each other, in letters that fit."""
     box = ax.get_window_extent()
     room = 72 / ax.figure.dpi * (box.height if axis == "y" else box.width) / max(len(names), 1)  # points
-    size = min(max(0.85 * room, 5.5), 8.5)
+    size = min(max(0.85 * room, 0.65 * font_size()), font_size())
     at = range(0, len(names), max(1, int(np.ceil(1.15 * size / room))))
     shown = [_short(names[i]) for i in at]
     if axis == "y":
@@ -169,7 +177,7 @@ def _short(name: str) -> str:
 def _nothing(ax: Axes, why: str, title: str) -> Axes:
     ax.set_xticks([])
     ax.set_yticks([])
-    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", fontsize=9, color=GREY)
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color=GREY)
     return tidy(ax, grid="", title=title)
 
 
@@ -194,6 +202,7 @@ def _matrix(result: GridRecord) -> tuple[list[str], NDArray[np.float64]]:
     return names, moved
 
 
+@drawn
 def grid_flows(
     result: GridRecord,
     *,
@@ -201,6 +210,7 @@ def grid_flows(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the bytes moved from site to site as a matrix.
 
@@ -221,7 +231,7 @@ def grid_flows(
     ax = axes(ax, (1.9 + wide, 1.5 + high), figsize)
     total = float(moved.sum())
     failed = int(result.flows["failed"].sum())
-    told = f"{result.name}: {_bytes(total)} moved" + (f", {failed:,} transfers failed" if failed else "")
+    told = f"{_bytes(total)} moved" + (f", {failed:,} transfers failed" if failed else "")
     if not total > 0:
         return _nothing(ax, "nothing was moved", told if title is None else title)
     least = float(moved[moved > 0].min())
@@ -242,6 +252,7 @@ def grid_flows(
 # ---------------------------------------------------------------------- map
 
 
+@drawn
 def grid_map(
     result: GridRecord,
     *,
@@ -249,6 +260,7 @@ def grid_map(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the sites as a graph: size by cores, colour by the used share, lines by the bytes moved between two sites.
 
@@ -297,7 +309,7 @@ def grid_map(
         style: dict[str, Any] = {
             "ha": "center",
             "va": "top",
-            "fontsize": 7 if room == 1 else 6,
+            "fontsize": "small",
             "color": INK,
             "zorder": 4,
         }
@@ -306,7 +318,7 @@ def grid_map(
             ax.annotate(_short(name), (x, y), below, textcoords="offset points", **style)
     colour_bar(ax, points, _SHARES, fraction=0.03)
     most = _bytes(float(both.max())) if both.any() else None
-    told = f"used share of {result.name}" + (f"; the widest line is {most}" if most else "; nothing was moved")
+    told = "used share" + (f"; the widest line is {most}" if most else "; nothing was moved")
     tidy(ax, grid="", title=title, default=told)
     for side in ax.spines.values():
         side.set_visible(False)
@@ -357,8 +369,14 @@ def site_positions(result: GridRecord, both: NDArray[np.float64]) -> NDArray[np.
 # ---------------------------------------------------------------------- one page
 
 
+@drawn
 def grid_overview(
-    result: GridRecord, record: NetworkRecorder | None = None, *, title: str | None = None, figsize: Size | None = None
+    result: GridRecord,
+    record: NetworkRecorder | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw a run of a grid on one page: the use of sites over time, waiting jobs, the map, flows, and waits.
 
@@ -374,17 +392,16 @@ def grid_overview(
     counts = f"{counted(row['jobs'], 'job')}, {row['finished']:,} finished, {row['failed']:,} failed"
     told = f"{counts} · {counted(len(result.places), 'site')}, {result.processors:,} cores{used}"
     links = [] if record is None else [1.0]
-    with page((12.0, 10.5 + 2.5 * len(links)), figsize, pad=(0.12, 0.1)) as fig:
-        grid = fig.add_gridspec(3 + len(links), 2, height_ratios=(1.5, 0.7, 1.7, *links), width_ratios=(1.0, 1.0))
-        top = site_heat(result, title="used share of the cores", ax=fig.add_subplot(grid[0, :]))
-        queue(result, title="waiting jobs", ax=fig.add_subplot(grid[1, 0]))
-        cdf(result, ax=fig.add_subplot(grid[1, 1]))
-        grid_map(result, title="used share, and what was moved", ax=fig.add_subplot(grid[2, 0]))
-        grid_flows(result, title="bytes moved", ax=fig.add_subplot(grid[2, 1]))
-        if record is not None:
-            busiest = busiest_links(record, _SHOWN)
-            link_heat(record, busiest, title="load of the busiest links", ax=fig.add_subplot(grid[3, :]))
-    headline(top, result.name if title is None else title, told)
+    rows = [(1.5, "a"), (0.7, "bc"), (1.7, "de"), *((each, "f") for each in links)]
+    fig, (top, waiting, waits, map_, flows, *last) = panels((12.0, 10.5 + 2.5 * len(links)), rows, figsize)
+    headline(fig, about(result) if title is None else title, told)
+    site_heat(result, title="used share of the cores", ax=top)
+    queue(result, title="waiting jobs", ax=waiting)
+    cdf(result, ax=waits)
+    grid_map(result, title="used share, and what was moved", ax=map_)
+    grid_flows(result, title="bytes moved", ax=flows)
+    if record is not None:
+        link_heat(record, busiest_links(record, _SHOWN), title="load of the busiest links", ax=last[0])
     return fig
 
 
@@ -406,6 +423,7 @@ class GridPlots(ResultPlots):
         title: str | None = None,
         figsize: Size | None = None,
         ax: Axes | None = None,
+        **look: Unpack[Look],
     ) -> Axes:
         """Draw the load of links over time, recorded by a ``NetworkRecorder``; see :func:`link_heat`."""
-        return link_heat(record, links, title=title, figsize=figsize, ax=ax)
+        return link_heat(record, links, title=title, figsize=figsize, ax=ax, **look)

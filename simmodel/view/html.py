@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.foundation.display import counted, html_notes, html_table
 from simmodel.metrics.batch import summary
-from simmodel.metrics.report import duration, metric_rows
+from simmodel.metrics.report import duration, in_seconds, metric_rows
 from simmodel.metrics.workflow import machine_rows, time_text
 
 if TYPE_CHECKING:
@@ -63,10 +63,11 @@ def result_page(name: str, head: str, line: str, label: str, rows: Sequence[tupl
 
 def result_html(result: JobRecord) -> str:
     """Return a result as HTML: its name, the utilisation over time, and the metrics."""
+    metrics, result = in_seconds(result, summary(result)), result.in_seconds
     label = f"utilisation over {duration(result.ended - result.started)}, 0 to 100 %"
     head = f"{counted(len(result.jobs), 'job')} on {counted(result.processors, 'processor')}"
     line = sparkline(result.utilisation(), 1.0, label)
-    return result_page(result.name, head, line, label, metric_rows(summary(result)), result.report)
+    return result_page(result.name, head, line, label, metric_rows(metrics), result.report)
 
 
 def machine_html(result: TaskRecord) -> str:

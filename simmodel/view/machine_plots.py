@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
 from simmodel.metrics.processors import link_load, load
 from simmodel.metrics.workflow import machine_text, planned, summary
@@ -16,14 +17,18 @@ from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
+    Look,
     Plot,
     PlotMenu,
     Size,
+    about,
     axes,
+    drawn,
+    font_size,
     headline,
     hide_x,
     legend,
-    page,
+    panels,
     quantity_scale,
     rows_named,
     share_axis,
@@ -50,9 +55,10 @@ def _curves(ax: Axes, steps: dict[str, Steps], scale: dict[str, float]) -> None:
         colour = COLOURS[number % len(COLOURS)]
         ax.plot(times, values, drawstyle="steps-post", color=colour, linewidth=1.2, linestyle=style, label=name)
     if steps:
-        legend(ax, "upper left", (1.0, 1.05), handlelength=1.2, borderaxespad=0.2)
+        legend(ax, "upper left", (1.0, 1.0), handlelength=1.2, borderaxespad=0.2)
 
 
+@drawn
 def memory(
     result: TaskRecord,
     *,
@@ -60,6 +66,7 @@ def memory(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the bytes used in each memory pool over time.
 
@@ -89,6 +96,7 @@ def memory(
     return tidy(ax, title=title)
 
 
+@drawn
 def links(
     result: TaskRecord,
     *,
@@ -96,6 +104,7 @@ def links(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the load of links over time, as a share of their bandwidth.
 
@@ -129,8 +138,14 @@ def links(
     return tidy(ax, title=title)
 
 
+@drawn
 def phases(
-    result: TaskRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    result: TaskRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the share of time of each processor in each phase as stacked bars; the rest is idle time.
 
@@ -168,7 +183,15 @@ def phases(
     return ax
 
 
-def plan(result: TaskRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+@drawn
+def plan(
+    result: TaskRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
+) -> Axes:
     """Draw a planner's plan above the executions, processor by processor.
 
     Parameters
@@ -205,11 +228,11 @@ def plan(result: TaskRecord, *, title: str | None = None, figsize: Size | None =
     most = max(float(np.nanmax(ends[kept])), result.ended)
     if few:
         tasks = [str(each) for each in [*table["task"].tolist(), *result.tasks["task"].tolist()]]
-        span = max(most - result.started, 1e-9)
+        span, width = max(most - result.started, 1e-9), ax.figure.bbox.width / ax.figure.dpi
         for i in np.flatnonzero(kept).tolist():
-            if len(tasks[i]) * 4.2 <= (ends[i] - begins[i]) / span * 9.0 * 64:
+            if len(tasks[i]) * 0.6 * font_size("small") <= (ends[i] - begins[i]) / span * 64 * width:
                 middle = ((begins[i] + ends[i]) / 2, low[i] + height[i] / 2)
-                ax.annotate(tasks[i], middle, ha="center", va="center", fontsize=7, color="white")
+                ax.annotate(tasks[i], middle, ha="center", va="center", fontsize="small", color="white")
     ax.set_yticks(np.arange(len(names)) + 0.5, names)
     ax.set_ylim(len(names), 0)
     machine_time_axis(ax, result)
@@ -219,7 +242,7 @@ def plan(result: TaskRecord, *, title: str | None = None, figsize: Size | None =
 
     handles = [Patch(color=GREY, label="planned"), Patch(color=BLUE, label="executed")]
     legend(ax, "lower left", (0.0, 1.0), handles=handles, columns=2, borderaxespad=0.2, handlelength=1.0)
-    tidy(ax, grid="", title=title, pad=24)
+    tidy(ax, grid="", title=title)
     ax.tick_params(axis="y", length=0)
     return ax
 
@@ -228,7 +251,10 @@ _HEADLINE = ("makespan", "slr", "speedup", "utilisation", "energy")
 _WORDS = {"slr": "SLR", "speedup": "speedup", "utilisation": "busy"}
 
 
-def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def machine_overview(
+    result: TaskRecord, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw a run on one page: the phases of each processor and, below, the memory pools and the links.
 
     Parameters
@@ -241,16 +267,16 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
     rows = float(result.processors["cores"][used_processors(result)].sum())
     high = min(max(0.3 * rows, 1.6), 7.0)
     ratios = [high, *([1.3] if used else []), *([1.3] if moved else [])]
-    with page((10.5, sum(ratios) + 1.5), figsize, pad=(0.1, 0.06)) as fig:
-        grid = fig.add_gridspec(len(ratios), 1, height_ratios=ratios)
-        top = fig.add_subplot(grid[0])
-        panels = [top]
-        machine_gantt(result, ax=top)
-        if used:
-            panels.append(memory(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
-        if moved:
-            panels.append(links(result, ax=fig.add_subplot(grid[len(panels)], sharex=top)))
-    for ax in panels[:-1]:
+    fig, shown = panels((10.5, sum(ratios) + 1.5), list(zip(ratios, "abc", strict=False)), figsize)
+    top, *others = shown
+    for ax in others:
+        ax.sharex(top)
+    machine_gantt(result, ax=top)
+    if used:
+        memory(result, ax=others[0])
+    if moved:
+        links(result, ax=others[-1])
+    for ax in shown[:-1]:
         hide_x(ax)
     found = summary(result)
     told = [
@@ -258,9 +284,8 @@ def machine_overview(result: TaskRecord, *, title: str | None = None, figsize: S
         for name in _HEADLINE
         if np.isfinite(found[name]) and found[name]
     ]
-    count = len(result.processors)
-    head = f"{len(result.tasks):,} tasks on {result.spec.name} ({count} processors)"
-    headline(top, result.name if title is None else title, " · ".join([head, *told]), heights=(42, 27))
+    told.insert(0, counted(len(result.processors), "processor"))
+    headline(fig, about(result) if title is None else title, " · ".join(told))
     return fig
 
 

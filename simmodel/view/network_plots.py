@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -12,11 +12,14 @@ from simmodel.view.style import (
     COLOURS,
     GREY,
     ORANGE,
+    Look,
     Size,
     area,
     axes,
     coloured,
+    drawn,
     duration_axis,
+    legend,
     quantity_scale,
     span_axis,
     tidy,
@@ -32,6 +35,7 @@ __all__ = ["link_load", "transfer_times"]
 _POINTS = 800
 
 
+@drawn
 def link_load(
     record: NetworkRecorder,
     links: Sequence[str] | None = None,
@@ -39,6 +43,7 @@ def link_load(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the load of links over time; a single one with its capacity, several as parts of theirs.
 
@@ -88,13 +93,19 @@ def link_load(
         ax.set_ylabel("load, part of the capacity")
         ax.set_ylim(0, 1.05)
     if links:
-        ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        legend(ax, "upper left", (1.0, 1.0))
     span_axis(ax, record.started, end)
     return tidy(ax, title=title)
 
 
+@drawn
 def transfer_times(
-    record: NetworkRecorder, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    record: NetworkRecorder,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the time that each finished transfer took, and the time it would have taken alone.
 
@@ -142,5 +153,5 @@ def transfer_times(
     end = float(table["end"].max()) if len(table) else record.started
     span_axis(ax, record.started, end)
     if len(table):
-        ax.legend(frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        legend(ax, "upper left", (1.0, 1.0))
     return tidy(ax, grid="x", title=title)

@@ -7,8 +7,8 @@ figure. ``title`` replaces the default title.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
@@ -21,16 +21,19 @@ from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation,
 from simmodel.view.style import (
     BLUE,
     INK,
+    Look,
     Plot,
     PlotMenu,
     Size,
+    about,
     axes,
     checked_colour,
     colour_bar,
     coloured,
-    figure,
+    drawn,
     headline,
-    page,
+    narrow,
+    panels,
     sequence,
     tidy,
 )
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.metrics.comparison import Measured
+    from simmodel.metrics.statistics import Interval
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Workload
 
@@ -62,8 +66,14 @@ __all__ = [
 ]
 
 
+@drawn
 def size_and_run(
-    workload: Workload, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    workload: Workload,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the number of processors of jobs against their run times, both logarithmic.
 
@@ -122,6 +132,7 @@ def _offset(workload: Workload) -> float:
     return start + shift.total_seconds()
 
 
+@drawn
 def arrivals(
     workload: Workload,
     *,
@@ -129,6 +140,7 @@ def arrivals(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw how many jobs are submitted in each hour of the day, on average.
 
@@ -167,7 +179,10 @@ _WORDS = {
 }
 
 
-def overview(result: JobRecord, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def overview(
+    result: JobRecord, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw one run on one page: processors and queue over time, wait by size, and the distribution of waits.
 
     The first panel is a Gantt chart of a run of few executions, and the number of busy processors of a longer one.
@@ -177,24 +192,22 @@ def overview(result: JobRecord, *, title: str | None = None, figsize: Size | Non
     title, figsize
         another title than the run's name (``""``: none); width and height of the figure, inches
     """
-    with page((10.5, 7.6), figsize, pad=(0.12, 0.08)) as fig:
-        grid = fig.add_gridspec(3, 2, height_ratios=(1.7, 0.9, 1.35))
-        top, middle = fig.add_subplot(grid[0, :]), fig.add_subplot(grid[1, :])
-        if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
-            gantt(result, title="executions, darker the longer the job had waited", ax=top)
-        else:
-            utilisation(result, ax=top)
-        top.set_xlabel("")
-        queue(result, ax=middle)
-        value_by_bin(result, ax=fig.add_subplot(grid[2, 0]))
-        cdf(result, ax=fig.add_subplot(grid[2, 1]))
+    fig, (top, middle, left, right) = panels((10.5, 7.6), [(1.7, "a"), (0.9, "b"), (1.35, "cd")], figsize)
+    if len(result.places) == 1 and len(result.runs) <= EXACT and len(pieces(result)[1]) <= EXACT:
+        gantt(result, title="executions, darker the longer the job had waited", ax=top)
+    else:
+        utilisation(result, ax=top)
+    top.set_xlabel("")
+    queue(result, ax=middle)
+    value_by_bin(result, ax=left)
+    cdf(result, ax=right)
     metrics = summary(result)
     told = [f"{_WORDS[name]} {metric_text(name, metrics[name])}" for name in _HEADLINE if math.isfinite(metrics[name])]
-    head = f"{len(result.jobs):,} jobs on {result.processors:,} processors"
-    headline(top, result.name if title is None else title, " · ".join([head, *told]))
+    headline(fig, about(result) if title is None else title, " · ".join(told))
     return fig
 
 
+@drawn
 def comparison(
     results: Sequence[Measured],
     *,
@@ -202,8 +215,10 @@ def comparison(
     warmup: Cut = None,
     cooldown: Cut = None,
     tau: float = TAU,
+    intervals: Mapping[str, Sequence[Interval]] | None = None,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw metrics of several results as bars, one panel per metric, in the order of the results.
 
@@ -214,29 +229,34 @@ def comparison(
         SLR, speedup and utilisation of tasks
     warmup, cooldown, tau
         of metrics of jobs, as of :func:`simmodel.metrics.batch.summary`
+    intervals
+        by metric, the interval of each result; drawn on the bars
     title, figsize
-        title of the page; width and height of the figure, inches
+        title of the page; default: log, number of jobs, machine and policy if the runs share them; its size, inches
     """
     first = results[0]
     if metrics is None:
         metrics = next(names for names in _COMPARED if first.METRICS.keys() >= set(names))
     labels = metrics_known(results)
     table = compare(results, metrics, warmup=warmup, cooldown=cooldown, tau=tau)
-    columns = min(2, len(metrics))
-    rows = -(-len(metrics) // columns)
-    fig = figure((5.2 * columns, 0.9 + rows * (0.7 + 0.3 * len(results))), figsize, title, pad=(0.12, 0.1))
     names = table["result"].tolist()
-    for number, name in enumerate(metrics):
-        ax = fig.add_subplot(rows, columns, number + 1)
+    letters = "".join(chr(ord("a") + number) for number in range(len(metrics)))
+    pairs = [f"{letters[i : i + 2]:.<{min(2, len(letters))}}" for i in range(0, len(letters), 2)]
+    size = 5.2 * len(pairs[0]), 0.9 + len(pairs) * (0.7 + 0.3 * len(results))
+    fig, shown = panels(size, [(1, pair) for pair in pairs], figsize, title)
+    known = intervals or {}
+    at, colours = np.arange(len(names)), [colour for _, colour in coloured(names)]
+    for number, (name, ax) in enumerate(zip(metrics, shown, strict=True)):
         values = table[name].astype(np.float64)
-        lengths = np.nan_to_num(values)
-        colours = [colour for _, colour in coloured(names)]
-        ax.barh(np.arange(len(names)), lengths, height=0.68, color=colours, alpha=0.9)
+        half = np.array([each.half_width for each in known[name]] if name in known else [np.nan] * len(at))
+        lengths, widths = np.nan_to_num(values), np.nan_to_num(half)
+        ax.barh(at, lengths, height=0.68, color=colours, alpha=0.9)
+        ax.errorbar(lengths, at, xerr=half, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2)
         for y, value in enumerate(values.tolist()):
-            text = first.metric_text(name, value)
-            ax.annotate(text, (lengths[y], y), (4, 0), textcoords="offset points", va="center", fontsize=8.5, color=INK)
-        ax.set_yticks(np.arange(len(names)), names if number % columns == 0 else [""] * len(names))
-        ax.set_xlim(0, 1.3 * max(float(lengths.max(initial=0.0)), 1e-12))
+            end = (lengths[y] + widths[y], y)
+            ax.annotate(first.metric_text(name, value), end, (4, 0), textcoords="offset points", va="center", color=INK)
+        ax.set_yticks(at, names if number % 2 == 0 or narrow(fig) else [""] * len(names))
+        ax.set_xlim(0, 1.4 * max(float((lengths + widths).max(initial=0.0)), 1e-12))
         ax.set_xticks([])
         ax.invert_yaxis()
         tidy(ax, grid="", title=labels[name][1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from simmodel.view.style import (
     GREY,
     INK,
     PALE,
+    Look,
     Size,
     axes,
     coloured,
+    drawn,
     duration_axis,
-    figure,
+    font_size,
     legend,
-    page,
+    narrow,
+    panels,
     rows_named,
     span_axis,
     tidy,
@@ -49,7 +52,15 @@ __all__ = [
 ]
 
 
-def radar(chart: Kiviat, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None) -> Axes:
+@drawn
+def radar(
+    chart: Kiviat,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
+) -> Axes:
     """Draw a Kiviat figure: each run a polygon, the worst of the runs in the middle of an axis and the best at its end.
 
     Parameters
@@ -69,7 +80,7 @@ def radar(chart: Kiviat, *, title: str | None = None, figsize: Size | None = Non
         ax.plot([0, spokes[i, 0]], [0, spokes[i, 1]], color=PALE, linewidth=0.8)
         side = {-1: "right", 0: "center", 1: "left"}[int(np.sign(np.round(spokes[i, 0], 6)))]
         label, end = MEASURES[name][1].partition(" (")[0], (1.06 * spokes[i, 0], 1.09 * spokes[i, 1])
-        ax.annotate(label, end, ha=side, va="center", fontsize=9, color=INK)
+        ax.annotate(label, end, ha=side, va="center", color=INK)
     for (name, radii, area), colour in coloured(zip(chart.names, chart.radii, chart.areas.tolist(), strict=True)):
         corners = np.nan_to_num(radii)[:, None] * spokes
         ax.add_patch(_polygon(corners, face=colour, alpha=0.12))
@@ -81,9 +92,7 @@ def radar(chart: Kiviat, *, title: str | None = None, figsize: Size | None = Non
     ax.set_aspect("equal")
     ax.set_axis_off()
     legend(ax, "upper left", (-0.05, 0.02), columns=2)
-    own = "the best run on each axis is 1, the worst 0"
-    ax.set_title(own if title is None else title, loc="left", fontsize=10, color=INK)
-    return ax
+    return tidy(ax, grid="", title=title, default="the best run on each axis is 1, the worst 0")
 
 
 def _polygon(corners: ArrayLike, *, face: str = "none", edge: str = "none", alpha: float = 1.0) -> Polygon:
@@ -99,8 +108,14 @@ def _policies(result: JobRecord) -> list[str]:
     return list(named | dict.fromkeys(started_shares(result)["policy"].tolist()))
 
 
+@drawn
 def starts_by_policy(
-    result: JobRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw how many jobs each policy of a portfolio had started over time, and its share at the end.
 
@@ -133,8 +148,14 @@ def starts_by_policy(
     return tidy(ax, title=title, default="jobs started by each policy of the portfolio")
 
 
+@drawn
 def score_over_time(
-    result: JobRecord, *, title: str | None = None, figsize: Size | None = None, ax: Axes | None = None
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the score of each policy at each choice of a portfolio and, below, the policy that was chosen.
 
@@ -157,14 +178,16 @@ def score_over_time(
     names = list(dict.fromkeys(scores["policy"].tolist()))
     known = scores["score"][np.isfinite(scores["score"])]
     most = float(known.max(initial=0.0)) or 1.0
-    levels = [-most * (0.08 + 0.09 * number) for number in range(len(names))]
+    line = 1.8 * font_size() * ax.figure.dpi / 72 / ax.bbox.height  # of the axes
+    step = max(0.09, 1.05 * line / max(1 - line * len(names), 0.3))
+    levels = [-most * step * (number + 0.9) for number in range(len(names))]
     for level, (name, colour) in zip(levels, coloured(names), strict=False):
         rows = scores.where(scores["policy"] == name)
         ax.plot(rows["time"], rows["score"], drawstyle="steps-post", color=colour, linewidth=1, alpha=0.85)
         chosen = rows["time"][rows["chosen"] == 1]
         ax.plot(chosen, np.full(len(chosen), level), "|", color=colour, markersize=6, markeredgewidth=1)
     ax.axhline(0, color=GREY, linewidth=0.8)
-    ax.set_ylim(-most * (0.06 + 0.09 * len(names)), 1.05 * most)
+    ax.set_ylim(-most * step * (0.6 + len(names)), 1.05 * most)
     ax.set_ylabel("score (less is better)")
     time_axis(ax, result)
     ticks = [tick for tick in ax.get_yticks() if 0 <= tick <= 1.05 * most]
@@ -178,8 +201,14 @@ def score_over_time(
     return ax
 
 
+@drawn
 def portfolio_page(
-    result: JobRecord, chart: Kiviat | None = None, *, title: str | None = None, figsize: Size | None = None
+    result: JobRecord,
+    chart: Kiviat | None = None,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw a run under a portfolio on one page: scores, jobs started by each policy, and the radar chart.
 
@@ -199,15 +228,17 @@ def portfolio_page(
     """
     if result.choices is None:
         raise not_a_portfolio(result)
-    fig = figure((11.5, 6.2) if chart is not None else (8.0, 6.2), figsize, title)
-    grid = fig.add_gridspec(2, 2 if chart is not None else 1, width_ratios=(1.35, 1) if chart is not None else None)
-    score_over_time(result, ax=fig.add_subplot(grid[0, 0]))
-    starts_by_policy(result, ax=fig.add_subplot(grid[1, 0]))
-    if chart is not None:
-        radar(chart, ax=fig.add_subplot(grid[:, 1]))
+    if chart is None:
+        fig, (scores, starts) = panels((8.0, 6.2), [(1, "a"), (1, "b")], figsize, title)
+    else:
+        fig, (scores, kiviat, starts) = panels((11.5, 6.2), [(1, "aaaaccc"), (1, "bbbbccc")], figsize, title)
+        radar(chart, ax=kiviat)
+    score_over_time(result, ax=scores)
+    starts_by_policy(result, ax=starts)
     return fig
 
 
+@drawn
 def replay_page(
     own: JobRecord,
     advised: JobRecord,
@@ -215,6 +246,7 @@ def replay_page(
     *,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the waiting jobs without and with advice, and the jobs started by each policy over time.
 
@@ -227,25 +259,24 @@ def replay_page(
     title, figsize
         the title of the page; its width and height, inches
     """
-    with page((8.0, 7.2), figsize, title) as figure:
-        first, second, third = figure.subplots(3, 1)
-        queue(own, colour=GREY, ax=first, title=f"waiting jobs under {own.name}")
-        queue(advised, colour=BLUE, ax=second, title="waiting jobs with advice")
-        top = max(first.get_ylim()[1], second.get_ylim()[1])
-        for ax in (first, second):
-            ax.set_ylim(0, top)
-        names = list(dict.fromkeys(policy for _, policy, _ in starts))
-        for name, colour in coloured(names):
-            mine = [(time, count) for time, policy, count in starts if policy == name]
-            times = [time for time, _ in mine]
-            third.step(times, np.cumsum([count for _, count in mine]), where="post", color=colour, label=name)
-        third.set_ylabel("jobs started")
-        if names:
-            third.legend(frameon=False, fontsize=8.5)
-        tidy(third, title="jobs started by each policy")
-        for ax in (first, second, third):
-            span_axis(ax, min(own.started, advised.started), max(own.ended, advised.ended))
-    return figure
+    fig, (first, second, third) = panels((8.0, 7.2), [(1, "a"), (1, "b"), (1, "c")], figsize, title)
+    queue(own, colour=GREY, ax=first, title=f"waiting jobs under {own.name}")
+    queue(advised, colour=BLUE, ax=second, title="waiting jobs with advice")
+    top = max(first.get_ylim()[1], second.get_ylim()[1])
+    for ax in (first, second):
+        ax.set_ylim(0, top)
+    names = list(dict.fromkeys(policy for _, policy, _ in starts))
+    for name, colour in coloured(names):
+        mine = [(time, count) for time, policy, count in starts if policy == name]
+        times = [time for time, _ in mine]
+        third.step(times, np.cumsum([count for _, count in mine]), where="post", color=colour, label=name)
+    third.set_ylabel("jobs started")
+    if names:
+        legend(third)
+    tidy(third, title="jobs started by each policy")
+    for ax in (first, second, third):
+        span_axis(ax, min(own.started, advised.started), max(own.ended, advised.ended))
+    return fig
 
 
 class Future(Protocol):
@@ -288,12 +319,14 @@ class Futures(Protocol):
     def __len__(self) -> int: ...
 
 
+@drawn
 def outcomes(
     found: Futures,
     measures: Sequence[str] = ("wait_mean", "wait_max", "bounded_slowdown_mean", "utilisation"),
     *,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw measures as bars, one per policy, the best one dark; several samples with 95 % confidence intervals.
 
@@ -312,11 +345,11 @@ def outcomes(
         if a measure is unknown
     """
     rows_named("measure", measures, [*OF_JOBS, "unstarted", "score"])
-    fig = figure((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), figsize, title)
-    panels = fig.subplots(1, len(measures), sharey=True, squeeze=False)
-    for ax, name in zip(panels[0], measures, strict=True):
+    letters = "".join(chr(ord("a") + number) for number in range(len(measures)))
+    fig, shown = panels((2.4 * len(measures) + 1.2, 0.9 + 0.32 * len(found)), [(1, letters)], figsize, title)
+    for ax, name in zip(shown, measures, strict=True):
         _bars(ax, found, name)
-    panels[0][0].set_yticks(np.arange(len(found)), [each.name for each in found])
+        ax.set_yticks(np.arange(len(found)), [each.name if ax is shown[0] or narrow(fig) else "" for each in found])
     return fig
 
 
@@ -327,7 +360,7 @@ def _bars(ax: Axes, found: Futures, name: str) -> None:
         values = outcome.values(name) if outcome.counted else np.array([])
         if not np.isfinite(values).all() or not len(values):
             text = "no value" if outcome.counted else outcome.status
-            ax.annotate(text, (0, y), (4, 0), textcoords="offset points", va="center", fontsize=8, color=GREY)
+            ax.annotate(text, (0, y), (4, 0), textcoords="offset points", va="center", color=GREY)
             continue
         mean = float(values.mean())
         error: dict[str, Any] = {}

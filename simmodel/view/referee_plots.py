@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 
@@ -15,11 +15,14 @@ from simmodel.view.style import (
     INK,
     ORANGE,
     PALE,
+    Look,
     Size,
     coloured,
+    drawn,
     duration_axis,
     figure,
     hide_x,
+    legend,
     span_axis,
     tidy,
 )
@@ -49,7 +52,10 @@ class Judged(Protocol):
         ...
 
 
-def departures(judged: Judged, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def departures(
+    judged: Judged, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+) -> Figure:
     """Draw the share of starts that are the policy's over time, and below how late each of the others is.
 
     Parameters
@@ -74,7 +80,7 @@ def departures(judged: Judged, *, title: str | None = None, figsize: Size | None
                 above.bar(edges[:-1], share, np.diff(edges), bottom, align="edge", color=colour, label=name)
             bottom += share
     above.set(ylim=(0, 1), ylabel="share of starts")
-    above.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    legend(above, "upper left", (1.0, 1.0))
     late = kind == "late"
     delay = start[late] - wanted[late]
     below.scatter(start[late], delay, s=7, color=ORANGE, linewidths=0, label="late")
@@ -88,8 +94,13 @@ def departures(judged: Judged, *, title: str | None = None, figsize: Size | None
     return new
 
 
+@drawn
 def explained(
-    curves: Mapping[str, tuple[Any, Any]], *, title: str | None = None, figsize: Size | None = None
+    curves: Mapping[str, tuple[Any, Any]],
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw the share of starts that each of some policies explains, over time.
 
@@ -113,7 +124,7 @@ def explained(
         whole = float(np.mean(known))
         ax.plot(middle[there], share[there], color=colour, lw=1.4, label=f"{name}, {100 * whole:.3g} %")
     ax.set(ylim=(0, 1.02), ylabel="share of starts explained")
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    legend(ax, "upper left", (1.0, 1.0))
     tidy(ax, title=title, default="Which policy explains the starts")
     span_axis(ax, first, max(last, first + 1.0))
     return new
@@ -131,6 +142,7 @@ class _Bar(NamedTuple):
     until: float
 
 
+@drawn
 def in_the_way(
     spans: Sequence[tuple[float, float, str]],
     holders: Sequence[tuple[int | str, int, float]],
@@ -140,6 +152,7 @@ def in_the_way(
     since: str = "since its submission",
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw what a job waited for over time, the running jobs that make room for it, and the start it could expect.
 
@@ -177,7 +190,7 @@ def in_the_way(
         above.set_ylim(len(drawn) + 1.5, -0.6)
     named = dict(zip(*reversed(above.get_legend_handles_labels()), strict=True))
     if len(named) > 1:
-        above.legend(named.values(), named, loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+        legend(above, "upper left", (1.0, 1.0), handles=list(named.values()))
     span_axis(above, first, last, since)
     if promises:
         span_axis(below, first, last, since)
@@ -193,11 +206,11 @@ def _rows(
         colour = COLOURS[_ORDER.index(reason)] if reason in _ORDER else GREY
         ax.barh(0, until - since, left=since, height=0.7, color=colour, label=reason)
         if until - since > 0.02 * len(reason) * (last - first):
-            ax.text((since + until) / 2, 0, reason, ha="center", va="center", color="white", fontsize=8)
+            ax.text((since + until) / 2, 0, reason, ha="center", va="center", color="white")
     for row, (_, processors, until) in enumerate(holders, 1):
         ax.barh(row, min(until if np.isfinite(until) else last, last) - at, left=at, height=0.7, color=GREY)
         if processors:
-            ax.text(at, row, f" {counted(processors, 'processor')}", va="center", color=INK, fontsize=8)
+            ax.text(at, row, f" {counted(processors, 'processor')}", va="center", color=INK)
     ax.axvline(at, color=INK, lw=0.8)
     ax.set_yticks(range(len(holders) + 1), _names(holders))
     ax.invert_yaxis()
@@ -216,16 +229,18 @@ def _promises(ax: Axes, promises: Sequence[tuple[float, float]], first: float, u
     ax.step([*since, max(until, since[-1])], [*expected, expected[-1]], where="post", color=INK, lw=1.3)
     ax.plot(since, expected, "o", color=INK, ms=3)
     duration_axis(ax.yaxis, max(expected), log=False)
-    ax.set_ylabel("expected start\n" + ax.get_ylabel(), fontsize=9)
+    ax.set_ylabel("expected start\n" + ax.get_ylabel())
     tidy(ax)
 
 
+@drawn
 def waits_of_a_task(
     spans: Sequence[tuple[float, float, str, str]],
     submit: float,
     *,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw what a task waited for, one row a reason, with who held it.
 
@@ -247,7 +262,7 @@ def waits_of_a_task(
         colour = COLOURS[row % len(COLOURS)]
         ax.barh(row, until - since, left=since, height=0.7, color=colour, edgecolor="white", lw=0.4)
         if until - since > 0.016 * len(by) * (last - submit):
-            ax.text((since + until) / 2, row, by, ha="center", va="center", color="white", fontsize=8)
+            ax.text((since + until) / 2, row, by, ha="center", va="center", color="white")
     ax.set_yticks(range(len(reasons)), reasons)
     ax.invert_yaxis()
     tidy(ax, grid="x")
@@ -255,6 +270,7 @@ def waits_of_a_task(
     return new
 
 
+@drawn
 def places_for_a_job(
     places: Sequence[Mapping[str, Any]],
     chosen: str,
@@ -262,6 +278,7 @@ def places_for_a_job(
     *,
     title: str | None = None,
     figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw for each place when a job would wait and run there: as estimated above, as simulated below.
 
@@ -292,7 +309,6 @@ def places_for_a_job(
     ax.set_yticks(range(len(places)), [str(place["place"]) for place in places])
     ax.invert_yaxis()
     ax.axvline(at, color=INK, lw=0.8)
-    tidy(ax, grid="x")
+    tidy(ax, grid="x", default="pale: as estimated at the decision; below: as simulated")
     span_axis(ax, at, last, "since the decision")
-    ax.set_title("pale: as estimated at the decision; below: as simulated", loc="right", fontsize=8, color=GREY)
     return new

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned, distribution
+from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
     ORANGE,
+    Look,
     Size,
     area,
     axes,
     checked_colour,
+    colours_of,
+    drawn,
     duration_axis,
-    legend,
+    label_results,
     tidy,
     time_axis,
 )
@@ -28,7 +32,6 @@ from simmodel.view.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from simmodel.records.job_record import JobRecord
 
 __all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
@@ -57,11 +60,13 @@ _NAMES = {
 }
 
 
-def _area(ax: Axes, steps: Steps, colour: str) -> str:
+def _area(ax: Axes, result: JobRecord, steps: Steps, colour: str | None, first: str) -> str:
     """Draw a step function, averaged if it has too many steps for a plot; return a note on the averaging."""
     steps, note = _levelled(steps)
-    area(ax, steps, colour)
-    ax.set_ylim(0, 1.05 * steps.max() if steps.max() > 0 else 1.0)
+    area(ax, steps, colours_of(ax, [result], colour, first)[0], result.name)
+    most = max(each.max(initial=0.0) for line in ax.get_lines() for each in [np.asarray(line.get_ydata())])
+    ax.set_ylim(0, 1.05 * most if most > 0 else 1.0)
+    label_results(ax)
     return note
 
 
@@ -77,14 +82,16 @@ def _levelled(steps: Steps) -> tuple[Steps, str]:
     return Steps(edges[:-1], steps.averages(edges), steps.end), f" (averages over {text})"
 
 
+@drawn
 def utilisation(
     result: JobRecord,
     *,
     place: str | None = None,
-    colour: str = BLUE,
+    colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the busy processors over time, and those that were up.
 
@@ -100,8 +107,8 @@ def utilisation(
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
     busy, capacity = result.busy(place), result.capacity(place)
-    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
-    note = _area(ax, busy, colour)
+    ax = axes(ax, figsize=figsize)
+    note = _area(ax, result, busy, colour, BLUE)
     times, values = capacity.thinned(_POINTS).curve()
     ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)))
     ax.set_ylim(0, 1.05 * max(capacity.max(), busy.max(), 1))
@@ -112,14 +119,16 @@ def utilisation(
     return tidy(ax, title=title, default=share + note)
 
 
+@drawn
 def queue(
     result: JobRecord,
     *,
     processors: bool = False,
-    colour: str = ORANGE,
+    colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the number of waiting jobs over time, or of the processors they ask for.
 
@@ -134,9 +143,9 @@ def queue(
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
+    ax = axes(ax, figsize=figsize)
     steps = result.queued_processors() if processors else result.queue_length()
-    note = _area(ax, steps, colour)
+    note = _area(ax, result, steps, colour, ORANGE)
     ax.set_ylabel("processors asked for" if processors else "waiting jobs")
     time_axis(ax, result)
     what = "processors asked for by waiting jobs" if processors else "waiting jobs"
@@ -144,13 +153,15 @@ def queue(
     return tidy(ax, title=title, default=own)
 
 
+@drawn
 def power_over_time(
     result: JobRecord,
     *,
-    colour: str = COLOURS[2],
+    colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the power of all nodes over time, in kW; see :func:`simmodel.metrics.power_and_energy.power`.
 
@@ -163,14 +174,15 @@ def power_over_time(
     """
     from simmodel.metrics.power_and_energy import power
 
-    colour, ax = checked_colour(colour), axes(ax, figsize=figsize)
+    ax = axes(ax, figsize=figsize)
     steps = power(result).scaled(1e-3)
-    note = _area(ax, steps, colour)
+    note = _area(ax, result, steps, colour, COLOURS[2])
     ax.set_ylabel("power (kW)")
     time_axis(ax, result)
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
 
 
+@drawn
 def value_by_bin(
     result: JobRecord,
     by: str = "processors",
@@ -182,6 +194,7 @@ def value_by_bin(
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw a statistic of the jobs in bins, with the number of jobs on each bar.
 
@@ -203,7 +216,7 @@ def value_by_bin(
     colour, ax = checked_colour(colour), axes(ax, (6.0, 3.2), figsize)
     ax.bar(np.arange(len(heights)), heights, width=0.72, color=colour, alpha=0.9)
     for x, (height, jobs) in enumerate(zip(heights.tolist(), table["jobs"].tolist(), strict=True)):
-        ax.annotate(f"{jobs:,}", (x, height), (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=GREY)
+        ax.annotate(f"{jobs:,}", (x, height), (0, 2), textcoords="offset points", ha="center", color=GREY)
     scale, names = (60.0, " min") if by in _TIMES else (1.0, "")
     labels = [_label(low / scale, high / scale, by) for low, high in zip(table["low"], table["high"], strict=True)]
     ax.set_xticks(np.arange(len(labels)), labels)
@@ -216,7 +229,7 @@ def value_by_bin(
     own = f"{_NAMES.get(value, value)} by {_NAMES.get(by, by)}, with the number of jobs"
     tidy(ax, title=title, default=own)
     if outside:
-        ax.annotate(f"{outside:,} jobs outside", (1, 1), xycoords="axes fraction", ha="right", fontsize=7.5, color=GREY)
+        ax.annotate(f"{outside:,} jobs outside", (1, 1), xycoords="axes fraction", ha="right", color=GREY)
     return ax
 
 
@@ -234,41 +247,53 @@ def _label(low: float, high: float, by: str) -> str:
     return f"> {low:,g}" if np.isinf(high) else f"{low:,g}-{high:,g}"
 
 
+@drawn
 def cdf(
     results: JobRecord | Sequence[JobRecord],
+    *others: JobRecord | Sequence[JobRecord] | str,
     value: str = "wait",
-    *,
+    colour: str | Sequence[str] | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
+    **look: Unpack[Look],
 ) -> Axes:
     """Draw the cumulative distribution of a value of the counted jobs, of one result or of several.
 
     Parameters
     ----------
+    others
+        more results, one by one or in lists; a text is the value
     value
         as of :func:`simmodel.metrics.batch.job_values`
+    colour
+        any colour of matplotlib, or one for each result; default: the next ones that these axes do not show
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    >>> from simmodel import simulate
+    >>> runs = [simulate(128, "lublin-128-week", policy) for policy in ("fcfs", "easy", "sjf")]
+    >>> axes = runs[0].plot.cdf(runs)  # as cdf(runs), and runs[0].plot.cdf(*runs[1:])
+    >>> [line.get_label() for line in axes.get_lines()]
+    ['fcfs', 'easy', 'sjf']
     """
-    several = [results] if not isinstance(results, Sequence) else list(results)
+    several: list[JobRecord] = []
+    for each in (results, *others):
+        if isinstance(each, str):
+            value = each
+        else:
+            given = [each] if isinstance(each, JobRecord) else list(each)
+            several += [one for one in given if all(one is not other for other in several)]
     each_value = [job_values(result, value)[result.counted] for result in several]
     ax = axes(ax, (6.0, 3.2), figsize)
-    longest = 0.0
-    for number, (result, values) in enumerate(zip(several, each_value, strict=True)):
+    longest = float(ax.get_xlim()[1]) if ax.get_lines() else 0.0
+    colours = colours_of(ax, several, colour)
+    for result, values, shade in zip(several, each_value, colours, strict=True):
         at, share = distribution(values)
-        if not len(at):
-            continue
-        longest = max(longest, float(at[-1]))
-        ax.plot(
-            np.append(at[0], at),
-            np.append(0.0, share),
-            drawstyle="steps-post",
-            color=COLOURS[number % len(COLOURS)],
-            linestyle=("-", "--", ":")[number // len(COLOURS) % 3],
-            linewidth=1.6,
-            label=result.name,
-        )
+        longest = max(longest, float(at[-1]) if len(at) else 0.0)
+        style = ("-", "--", ":")[len(ax.get_lines()) // len(COLOURS) % 3]
+        times, shares = np.append(at[:1], at), np.append(np.zeros(len(at[:1])), share)
+        ax.plot(times, shares, drawstyle="steps-post", color=shade, linestyle=style, linewidth=1.6, label=result.name)
     if value in _TIMES:
         duration_axis(ax.xaxis, longest)
     elif longest > 20:
@@ -278,6 +303,5 @@ def cdf(
     ax.set_ylim(0, 1.02)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
     ax.set_xlabel(_NAMES.get(value, value))
-    if len(several) > 1:
-        legend(ax, "lower right")
+    label_results(ax, "lower right")
     return tidy(ax, grid="both", title=title, default=f"share of jobs with at most this {_NAMES.get(value, value)}")

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Unpack
 
 import numpy as np
 
 from simmodel.metrics.bins import binned
-from simmodel.view.style import COLOURS, GREY, INK, Size, coloured, figure, legend, page, tidy
+from simmodel.view.style import (
+    COLOURS,
+    GREY,
+    INK,
+    Look,
+    Size,
+    coloured,
+    drawn,
+    figure,
+    legend,
+    panels,
+    tidy,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +77,8 @@ class Curves(Protocol):
         ...
 
 
-def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
     """Draw mean SLRs as bars with their intervals: a group per configuration, a colour per policy.
 
     Parameters
@@ -97,7 +109,7 @@ def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None =
         highest = max(highest, float((means + widths).max()))
         for at, mean, width in zip(x, means, widths, strict=True):
             top = (at, mean + width)
-            ax.annotate(f"{mean:.1f}", top, (0, 2), textcoords="offset points", ha="center", fontsize=7.5, color=GREY)
+            ax.annotate(f"{mean:.1f}", top, (0, 2), textcoords="offset points", ha="center", color=GREY)
     ax.set_xticks(np.arange(len(groups)), groups)
     ax.set_ylim(0, 1.08 * highest)
     ax.set_ylabel("SLR")
@@ -107,7 +119,8 @@ def setup_study(study: Bars, *, title: str | None = None, figsize: Size | None =
     return fig
 
 
-def fat_curve(curve: Curves, *, title: str | None = None, figsize: Size | None = None) -> Figure:
+@drawn
+def fat_curve(curve: Curves, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
     """Draw the SLR over the shape of graphs: a panel a CCR, a line a policy with its interval.
 
     Where there are two policies, below it the SLR of the second less that of the first, paired.
@@ -161,8 +174,14 @@ _SIZES = (0, 8, 32, 64, 128, 256, 512, 1024, 2180, 4360)
 _HOURS = (0, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 24, 72, 168, 336)
 
 
+@drawn
 def case_study(
-    siloed: BrokerRecord, brokered: BrokerRecord, *, title: str | None = None, figsize: Size | None = None
+    siloed: BrokerRecord,
+    brokered: BrokerRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    **look: Unpack[Look],
 ) -> Figure:
     """Draw what a broker changes on two clusters: waits and jobs of each by size, and the jobs of the first that moved.
 
@@ -178,13 +197,12 @@ def case_study(
     moved = (brokered.jobs["origin"] == one) & (brokered.jobs["destination"] == other)
     rows = [(f"jobs on {name}", [each.jobs["destination"] == name for each in both]) for name in (one, other)]
     rows.append((f"the {moved.sum():,} jobs of {one} that ran on {other}", [moved, moved]))
-    with page((12, 9.6), figsize, title, pad=(0.1, 0.1)) as fig:
-        grid = fig.subplots(3, 2)
-        for pair, (name, masks) in zip(grid, rows, strict=True):
-            parts = [each.only(mask) for each, mask in zip(both, masks, strict=True)]
-            _bars(pair[0], parts, "wait", name)
-            _bars(pair[1], parts, "jobs", name, "turnaround" if masks[0] is moved else "processors")
-        legend(grid[0][0], loc="upper left")
+    fig, shown = panels((12, 9.6), [(1, "ab"), (1, "cd"), (1, "ef")], figsize, title)
+    for left, right, (name, masks) in zip(shown[::2], shown[1::2], rows, strict=True):
+        parts = [each.only(mask) for each, mask in zip(both, masks, strict=True)]
+        _bars(left, parts, "wait", name)
+        _bars(right, parts, "jobs", name, "turnaround" if masks[0] is moved else "processors")
+    legend(shown[0], loc="upper left")
     return fig
 
 
@@ -195,9 +213,7 @@ def _bars(ax: Axes, parts: Sequence[BrokerRecord], value: str, name: str, by: st
         table = binned(part, by, [unit * each for each in bins])
         heights = table["jobs"] if value == "jobs" else np.nan_to_num(table["wait"]) / 3600
         ax.bar(np.arange(len(bins) - 1) + 0.4 * i - 0.2, heights[:-1], 0.4, color=colour, label=part.name)
-    ax.set_xticks(
-        range(len(bins) - 1), [f"({low:,}, {high:,}]" for low, high in pairwise(bins)], rotation=25, ha="right"
-    )
-    ax.set_xlabel(by if unit == 1 else f"{by} (h)")
+    ax.set_xticks(range(len(bins) - 1), [f"{high:,g}" for high in bins[1:]])
+    ax.set_xlabel(f"{by}, up to" if unit == 1 else f"{by} (h), up to")
     ax.set_ylabel("jobs" if value == "jobs" else "mean wait (h)")
     tidy(ax, default=name)

@@ -1,8 +1,11 @@
-"""The look of the plots (colours, axes, ticks in days, hours and minutes), and their menus on results.
+"""The look of the plots: sizes and fonts for papers, colours, axes, ticks in days, hours and minutes, and their menus.
 
 Options that all plots share: ``title`` replaces the default title (an empty one removes it), ``figsize`` is the width
-and height of a new figure in inches, ``ax`` the axes to draw on instead of a new figure; plots of one curve take its
-``colour``, any of matplotlib's.
+and height of a new figure in inches, ``ax`` the axes to draw on instead of a new figure, ``style`` one of
+:data:`STYLES`, ``save`` a file to write; plots of one curve take its ``colour`` (or ``color``), any of matplotlib's.
+
+The size of text is that of the style, or of matplotlib's ``rcParams``. Several results may be drawn on the same axes:
+each gets a colour and a label. Files have text as text: pdf and ps in fonts of Type 42, svg in its own elements.
 """
 
 from __future__ import annotations
@@ -10,15 +13,35 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import cycle
+from contextvars import ContextVar
+from functools import wraps
+from itertools import cycle, pairwise
+from pathlib import Path
+from textwrap import fill
 from types import MethodType
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, TypeAlias, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    overload,
+)
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown
+from simmodel.foundation.display import Cells, Shown, counted
 from simmodel.foundation.errors import InputError, optional_imports, unknown
 from simmodel.foundation.units import show_quantity
+from simmodel.foundation.writing import replacing
+from simmodel.records.job_record import JobRecord
+from simmodel.records.task_record import TaskRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +52,8 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Colormap, Normalize
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
-    from simmodel.records.job_record import JobRecord
     from simmodel.records.steps import Steps
 
 __all__ = [
@@ -40,23 +63,33 @@ __all__ = [
     "INK",
     "ORANGE",
     "PALE",
+    "STYLES",
+    "Look",
     "Plot",
     "PlotMenu",
     "Size",
+    "Style",
+    "about",
     "area",
     "axes",
     "checked_colour",
     "colour_bar",
     "coloured",
+    "colours_of",
+    "drawn",
     "duration_axis",
     "duration_colours",
     "figure",
+    "font_size",
     "headline",
     "hide_x",
+    "label_results",
     "legend",
-    "page",
+    "narrow",
+    "panels",
     "quantity_scale",
     "rows_named",
+    "save_figure",
     "sequence",
     "share_axis",
     "span_axis",
@@ -97,6 +130,110 @@ _DURATIONS = (
 )
 
 
+class Style(NamedTuple):
+    """The size of figures, the height at most, in inches; of their text in points; and of their pixels, an inch."""
+
+    width: float
+    height: float
+    text: float
+    dpi: int = 300
+
+
+STYLES = {
+    "ieee-column": Style(3.5, 8.8, 8),
+    "ieee-page": Style(7.16, 8.8, 8),
+    "acm-column": Style(3.33, 8.8, 8),
+    "springer": Style(4.8, 7.0, 8),
+    "slide": Style(12.0, 5.8, 18, 150),
+}
+"""Figures for papers and slides, by name.
+
+Widths: a column and a page of IEEE's author centre, "Size requirements for graphics"; a column of ACM's class acmart,
+sigconf (8.5 in less two margins of 54 pt and a gap of 24 pt, halved); the text of Springer's class llncs (12.2 by
+19.3 cm); a slide of 13.33 by 7.5 in with room for a title.
+"""
+_SCREEN = Style(np.inf, np.inf, np.inf)
+_STYLE: ContextVar[Style | None] = ContextVar("style", default=None)  # of the figure that is being drawn
+_TEXTS: tuple[str, ...] = ("axes.titlesize", "figure.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
+_TEXTS += ("legend.fontsize", "legend.title_fontsize")
+_WIDE = 45  # widths of letters that two panels beside each other take
+_DRAWN: WeakKeyDictionary[Axes, list[JobRecord]] = WeakKeyDictionary()  # results that share axes
+
+
+class Look(TypedDict, total=False):
+    """Options of all plots.
+
+    ``style``: one of :data:`STYLES`; ``save``: a file to write, in the format of its ending; ``color``: as ``colour``.
+    """
+
+    style: str | None
+    save: str | Path | None
+    color: str | None
+
+
+Options = ParamSpec("Options")
+Picture = TypeVar("Picture", bound="Axes | Figure")
+
+
+def drawn(draw: Callable[Options, Picture]) -> Callable[Options, Picture]:
+    """Return a function that draws a plot, with the options of :class:`Look`.
+
+    Where the user gave no title, that of a run also has its log, machine, policy and number of jobs. Texts are wrapped,
+    and labels thinned out, until a new figure has room for them.
+    """
+
+    @wraps(draw)
+    def plot(*args: Options.args, **options: Options.kwargs) -> Picture:
+        if _STYLE.get() is not None:  # a panel of a page
+            return draw(*args, **options)
+        given: dict[str, Any] = options
+        style, save = given.pop("style", None), given.pop("save", None)
+        if "color" in given:
+            given["colour"] = given.pop("color")
+        with _styled(style) as used:
+            shown: Any = [_in_seconds(each) for each in args]
+            found = draw(*shown, **options)
+            own = given.get("ax") is None
+            whole = _figure_of(found)
+            if own:
+                records = _records(args)
+                if given.get("title") is None and records:
+                    _add_caption(found, about(*records))
+                _fit(whole, used.height if given.get("figsize") is None else 0.0)
+            if save is not None:
+                save_figure(whole, save)
+        return found
+
+    signature = inspect.signature(draw)
+    kept = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
+    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("style", "save")]
+    plot.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
+    return plot
+
+
+@contextmanager
+def _styled(style: str | None) -> Iterator[Style]:
+    """Draw in a style: its text has one size; figures are closed if drawing raises."""
+    if style is not None and style not in STYLES:
+        raise unknown("style", style, STYLES)
+    used = _SCREEN if style is None else STYLES[style]
+    with optional_imports():
+        import matplotlib.pyplot as plt
+    ours, usual = _settings(), _settings(usual=True)
+    sizes: Any = {"font.size": used.text, "figure.dpi": used.dpi, "savefig.dpi": "figure"} if style else {}
+    sizes |= {name: "medium" for name in _TEXTS if style or ours[name] == usual[name]}
+    before, token = set(plt.get_fignums()), _STYLE.set(used)
+    try:
+        with plt.rc_context(sizes):
+            yield used
+    except BaseException:
+        for number in set(plt.get_fignums()) - before:
+            plt.close(number)
+        raise
+    finally:
+        _STYLE.reset(token)
+
+
 def axes(ax: Axes | None, size: Size = (8.0, 3.2), figsize: Size | None = None) -> Axes:
     """Return the axes passed in, or those of a new figure.
 
@@ -121,10 +258,8 @@ def axes(ax: Axes | None, size: Size = (8.0, 3.2), figsize: Size | None = None) 
     return ax
 
 
-def figure(
-    size: Size, figsize: Size | None = None, title: str | None = None, *, pad: tuple[float, float] | None = None
-) -> Figure:
-    """Return a new, empty figure; ``pad``: width and height (inches) around its panels; the rest as of :func:`axes`.
+def figure(size: Size, figsize: Size | None = None, title: str | None = None) -> Figure:
+    """Return a new, empty figure; parameters as of :func:`axes`.
 
     >>> figure((8.0, 3.2), figsize=(4.0, -1.0))
     Traceback (most recent call last):
@@ -137,28 +272,169 @@ def figure(
         raise InputError(f"must be width and height in inches, both > 0, got {figsize!r}", place="figsize")
     with optional_imports():
         import matplotlib.pyplot as plt
-    new = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained")
-    if pad is not None:
-        engine: Any = new.get_layout_engine()
-        engine.set(w_pad=pad[0], h_pad=pad[1])
+
+        from simmodel.view.drawing import Drawing
+    style = _STYLE.get() or _SCREEN
+    if figsize is None and style is not _SCREEN:
+        chosen = style.width, min(chosen[1] * style.text / 10, style.height)
+    new: Figure = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained", FigureClass=Drawing)
     if title:
-        new.suptitle(title, x=0.01, ha="left", fontsize=12, color=INK)
+        headline(new, title)
     return new
 
 
-@contextmanager
-def page(
-    size: Size, figsize: Size | None = None, title: str | None = None, *, pad: tuple[float, float] | None = None
-) -> Iterator[Figure]:
-    """Give a new figure for several plots, which is closed if one of them raises; parameters as of :func:`figure`."""
-    new = figure(size, figsize, title, pad=pad)
-    try:
-        yield new
-    except BaseException:
-        import matplotlib.pyplot as plt
+def panels(
+    size: Size, rows: Sequence[tuple[float, str]], figsize: Size | None = None, title: str | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a new figure with a title and its panels, which are below each other where it is narrow.
 
-        plt.close(new)
-        raise
+    Parameters
+    ----------
+    size, figsize, title
+        as of :func:`figure`
+    rows
+        the relative height of each row, and its panels, a letter each, as wide as it is repeated
+    """
+    new = figure(size, figsize, title)
+    if narrow(new):
+        one = dict.fromkeys(("." + "".join(letters for _, letters in rows))[1:].replace(".", ""))
+        apart = [(next(height for height, letters in rows if letter in letters), letter) for letter in one]
+        most = (_STYLE.get() or _SCREEN).height
+        if figsize is None:
+            high = new.get_figheight() * sum(height for height, _ in apart) / sum(height for height, _ in rows)
+            new.set_figheight(min(high, most))
+        rows = apart
+    wide = int(np.lcm.reduce([len(letters) for _, letters in rows]))
+    layout: list[Any] = [[letter for letter in letters for _ in range(wide // len(letters))] for _, letters in rows]
+    found = new.subplot_mosaic(layout, height_ratios=[height for height, _ in rows])
+    return new, list(found.values())
+
+
+def narrow(drawing: Figure) -> bool:
+    """Return whether a figure has no room for two panels beside each other, with text of its size."""
+    return bool(72 * drawing.get_figwidth() < _WIDE * font_size())
+
+
+def save_figure(drawing: Figure, path: str | Path) -> None:
+    """Write a figure in the format of the path's ending: png to standard output.
+
+    Raises
+    ------
+    InputError
+        the ending is not that of a picture, or the file cannot be written
+    """
+    from matplotlib import rc_context
+
+    from simmodel.view.drawing import AS_TEXT
+
+    kind = "png" if str(path) == "-" else Path(path).suffix.lower().removeprefix(".")
+    if kind not in (kinds := sorted(drawing.canvas.get_supported_filetypes())):
+        raise InputError(f"must be a picture (.{', .'.join(kinds)}), got {Path(path).suffix!r}", source=str(path))
+    with replacing(path) as part, rc_context(AS_TEXT):
+        drawing.savefig(part, format=kind, dpi=max(120, drawing.dpi))
+
+
+# ---------------------------------------------------------------------- what runs a plot shows
+
+
+def _in_seconds(arg: Any) -> Any:
+    if isinstance(arg, (list, tuple)):
+        return [_in_seconds(each) for each in arg]
+    return arg.in_seconds if isinstance(arg, JobRecord) else arg
+
+
+def _records(args: Iterable[Any]) -> list[JobRecord | TaskRecord]:
+    """Return the records among arguments, and in their sequences."""
+    flat = [each for arg in args for each in (arg if isinstance(arg, (list, tuple)) else [arg])]
+    return [each for each in flat if isinstance(each, (JobRecord, TaskRecord))]
+
+
+def _parts(record: JobRecord | TaskRecord) -> tuple[str, str, str, str]:
+    """Return the log, the number of jobs or tasks, the machine and the policy of a run."""
+    work = record.scenario.get("workload") or []
+    logs = [Path(name).name for each in work if (name := str(each.get("source") or each.get("name") or ""))]
+    if isinstance(record, TaskRecord):
+        count, machine = counted(len(record.tasks), "task"), record.spec.name
+    else:
+        count = counted(len(record.jobs), "job")
+        size = counted(record.processors, "processor")
+        name = record.scenario.get("platform", {}).get("name")
+        machine = f"{name} ({size})" if name else size
+    log = " and ".join(dict.fromkeys(logs)) if len(logs) <= 3 else counted(len(logs), "log")
+    return log, count, machine, str(record.scenario.get("policy_called") or "")
+
+
+def about(*records: JobRecord | TaskRecord) -> str:
+    """Return log, number of jobs, machine and policy in words: of several runs what they share.
+
+    >>> from simmodel import simulate
+    >>> about(simulate(128, "lublin-128-week", "easy"))
+    'easy: lublin-128-week, 600 jobs, 128 processors'
+    """
+    found = [_parts(record) for record in records]
+    log, count, machine, policy = (each[0] if len(set(each)) == 1 else "" for each in zip(*found, strict=True))
+    names = dict.fromkeys(record.name for record in records)
+    called = [*(names if len(names) == 1 else ()), *([policy] if policy and policy not in names else [])]
+    told = ", ".join(part for part in (log, count, machine) if part)
+    return ": ".join(part for part in (", ".join(called), told) if part)
+
+
+def _labels(records: Sequence[JobRecord]) -> list[str]:
+    """Return a label for each of several results: its name, and what distinguishes those of one name."""
+    names = [record.name for record in records]
+    if len(set(names)) == len(names):
+        return names
+    found = [_parts(record) for record in records]
+    unlike = [number for number, each in enumerate(zip(*found, strict=True)) if len(set(each)) > 1]
+    return [
+        ", ".join(dict.fromkeys([name, *(parts[number] for number in unlike if parts[number])]))
+        for name, parts in zip(names, found, strict=True)
+    ]
+
+
+def colours_of(
+    ax: Axes, records: Sequence[JobRecord], colour: str | Sequence[str] | None = None, first: str = BLUE
+) -> list[str]:
+    """Return a colour for each of some results: the next ones, if others stand in these axes.
+
+    Parameters
+    ----------
+    ax
+        the axes
+    records
+        the results
+    colour
+        the users' colours; default: ``first`` and then the others
+    first
+        the colour of a single result
+    """
+    there = _DRAWN.setdefault(ax, [])
+    known = [first, *(each for each in COLOURS if each != first)]
+    given = [colour] if isinstance(colour, str) else colour or ()
+    if given and len(given) < len(records):
+        raise InputError(f"must be one for each of {len(records)} results, got {colour!r}", place="colour")
+    chosen = [checked_colour(each) for each in given] or [known[(len(there) + i) % 7] for i in range(len(records))]
+    there += records
+    return chosen
+
+
+def label_results(ax: Axes, loc: str = "best") -> None:
+    """Draw the legend of the results that stand in the axes, if they are several."""
+    there = _DRAWN.get(ax, [])
+    if len(there) > 1:
+        lines = [line for line in ax.get_lines() if not str(line.get_label()).startswith("_")]
+        for line, label in zip(lines, _labels(there), strict=False):
+            line.set_label(label)
+        legend(ax, loc)
+
+
+def _add_caption(found: Axes | Figure, text: str) -> None:
+    from matplotlib.figure import Figure
+
+    if not isinstance(found, Figure):
+        found.set_title(f"{found.get_title(loc='left')}\n{text}".strip(), loc="left")
+    elif not found.get_suptitle():
+        headline(found, text)
 
 
 def checked_colour(colour: str) -> str:
@@ -178,23 +454,26 @@ def checked_colour(colour: str) -> str:
     return colour
 
 
-def tidy(ax: Axes, *, grid: str = "y", title: str | None = None, default: str = "", pad: float = 7) -> Axes:
+def tidy(ax: Axes, *, grid: str = "y", title: str | None = None, default: str = "") -> Axes:
     """Remove the parts of frame and grid that do not help reading, and set the title: the user's or the default."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(GREY)
         ax.spines[side].set_linewidth(0.8)
-    ax.tick_params(colors=GREY, labelcolor=INK, labelsize=8.5, width=0.8, length=3)
-    ax.xaxis.label.set(color=INK, fontsize=9)
-    ax.yaxis.label.set(color=INK, fontsize=9)
+    for axis in ("x", "y"):
+        size = _settings()[f"{axis}tick.labelsize"]
+        given: dict[str, Any] = {"axis": axis, "which": "both", "labelsize": size}
+        ax.tick_params(**given, colors=GREY, labelcolor=INK, width=0.8, length=3)
+    ax.xaxis.label.set(color=INK)
+    ax.yaxis.label.set(color=INK)
     ax.grid(False)
     if grid:
         ax.grid(True, axis=grid, color=PALE, linewidth=0.8)  # type: ignore[arg-type]
         ax.set_axisbelow(True)
     shown = default if title is None else title
     if shown:
-        ax.set_title(shown, loc="left", fontsize=10, color=INK, pad=pad)
+        ax.set_title(shown, loc="left", color=INK, wrap=_STYLE.get() is None)
     return ax
 
 
@@ -236,8 +515,16 @@ def legend(
     spacing
         matplotlib's ``handlelength``, ``borderaxespad`` and so on, in font sizes
     """
+    whole: Any = ax.figure
+    shown = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
+    beside = at is not None and at[0] >= 1
+    if narrow(whole) and (beside or (at is None and len(shown) > 3)):
+        loc, at, columns = "lower left", (0.0, 1.0), len(shown)
+    if columns > 1:
+        longest = max((len(str(each.get_label())) for each in shown), default=0)
+        columns = max(1, min(columns, int((72 * whole.get_figwidth() / font_size() - 6) / (0.55 * longest + 3.5))))
     given: dict[str, Any] = {"loc": loc, "bbox_to_anchor": at, "handles": handles, "ncols": columns, **spacing}
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=INK, **given)
+    ax.legend(frameon=False, labelcolor=INK, **given)
 
 
 def colour_bar(
@@ -262,17 +549,150 @@ def colour_bar(
     bar.minorticks_off()
     bar.outline.set_visible(False)
     if title:
-        bar.ax.tick_params(labelsize=8, colors=GREY, labelcolor=INK, width=0.6, length=2)
-        bar.ax.set_title(title, fontsize=8.5, color=INK, loc="left", pad=5)
-    else:
-        bar.ax.tick_params(labelsize=7.5, length=0, labelcolor=INK)
+        bar.ax.set_title(title, color=INK, loc="left", pad=5)
+    bar.ax.tick_params(
+        colors=GREY,
+        labelcolor=INK,
+        width=0.6,
+        length=2 if title else 0,
+        labelsize=_settings()["ytick.labelsize"],
+    )
 
 
-def headline(top: Axes, title: str, told: str, *, heights: tuple[float, float] = (44, 28)) -> None:
-    """Write the title of a page, and a line about the run, above its first panel at some heights (points)."""
-    above: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "color": INK}
-    top.annotate(title, (0, 1), (0, heights[0]), fontsize=14, fontweight="bold", **above)
-    top.annotate(told, (0, 1), (0, heights[1]), fontsize=9.5, **above)
+def font_size(size: str = "medium") -> float:
+    """Return the size of text in points, or of some of it: ``"small"`` and so on."""
+    with optional_imports():
+        from matplotlib.font_manager import FontProperties
+
+    return float(FontProperties(size=size).get_size_in_points())
+
+
+def _settings(*, usual: bool = False) -> Any:
+    """Return matplotlib's settings, or those it comes with."""
+    import matplotlib as mpl
+
+    return mpl.rcParamsDefault if usual else mpl.rcParams
+
+
+def headline(drawing: Figure, title: str, told: str = "") -> None:
+    """Write the title of a page, and below it what is told of the run."""
+    text = "\n".join(each for each in (title, told) if each)
+    if text:
+        drawing.suptitle(text, x=0.01, ha="left", color=INK)
+
+
+def _fit(drawing: Figure, most: float) -> None:
+    """Wrap texts and thin out labels until a figure has room for all, and let it grow up to a height (inches)."""
+    line = 1.25 * font_size() / 72
+    for _ in range(6):
+        drawing.draw_without_rendering()
+        more = sum(_wrapped(text, drawing.bbox.x1 - 4) for text in drawing.texts)
+        titles = [_fit_title(ax, drawing) for ax in drawing.axes]
+        ticks = [_fit_ticks(axis, most > 0) for ax in drawing.axes for axis in (ax.xaxis, ax.yaxis)]
+        lines = more + max(titles, default=0.0) + max(ticks, default=0.0)
+        high = min(drawing.get_figheight() + line * lines, max(most, drawing.get_figheight()))
+        if not lines and not any(map(_fit_label, [axis for ax in drawing.axes for axis in (ax.xaxis, ax.yaxis)])):
+            break
+        drawing.set_figheight(high)
+
+
+def _wrapped(text: Text, right: float, axis: int = 0, least: float | None = None) -> int:
+    """Wrap a text that goes beyond a pixel, or is longer than so many; return the number of lines that came."""
+    box = text.get_window_extent()
+    start, end = (box.x0, box.x1) if axis == 0 else (box.y0, box.y1)
+    room = right - start if least is None else least
+    if not text.get_text() or end - start <= room:
+        return 0
+    lines = text.get_text().split("\n")
+    width = max(int(max(map(len, lines)) * room / (end - start)), 6)
+    found = [part for each in lines for part in fill(each, width, break_long_words=False).split("\n")]
+    text.set_text("\n".join(found))
+    return len(found) - len(lines)
+
+
+def _fit_title(ax: Axes, drawing: Figure) -> float:
+    """Wrap the title of axes before the next panel, and lift it above the legend; return the lines that came."""
+    shown = ax.get_title(loc="left")
+    if not shown:
+        return 0
+    title: Any = next(each for each in ax.findobj() if _says(each, shown))
+    box, right = title.get_window_extent(), drawing.bbox.x1 - 4
+    for other in drawing.axes:
+        around = other.get_tightbbox(for_layout_only=True) if other is not ax else None
+        if around is not None and around.x0 > box.x0 and around.y0 < box.y1 and around.y1 > box.y0:
+            right = min(right, around.x0 - 4)
+    lines: float = _wrapped(title, right)
+    above = ax.get_legend()
+    around = above.get_window_extent() if above is not None else None
+    if around is not None and around.y0 >= ax.bbox.y1 - 2 and around.overlaps(title.get_window_extent()):
+        high = 72 * (around.y1 - ax.bbox.y1) / drawing.dpi
+        ax.set_title(title.get_text(), loc="left", color=INK, pad=high + 4)
+        lines += high / font_size()
+    return lines
+
+
+def _figure_of(found: Axes | Figure) -> Figure:
+    whole: Any = found.get_figure(root=True)
+    return whole  # type: ignore[no-any-return]
+
+
+def _says(artist: Artist, shown: str) -> bool:
+    from matplotlib import text
+
+    return isinstance(artist, text.Text) and artist.get_text() == shown
+
+
+def _fit_label(axis: XAxis | YAxis) -> int:
+    """Wrap the label of an axis that is longer than the axis."""
+    across = axis.axis_name == "y"
+    box = axis.axes.bbox
+    return _wrapped(axis.label, 0, int(across), 1.02 * (box.height if across else box.width))
+
+
+def _fit_ticks(axis: XAxis | YAxis, grows: bool) -> float:
+    """Wrap, turn or thin out the labels of ticks that overlap; return the lines by which the figure is to grow."""
+    low, high = sorted(axis.get_view_interval())
+    room = 1e-9 * (high - low)
+    shown = [each for each in axis.get_major_ticks() if low - room <= each.get_loc() <= high + room]
+    texts = [tick.label1 for tick in shown if tick.label1.get_visible() and tick.label1.get_text()]
+    across = axis.axis_name == "y"
+    wide = 0.38 * _figure_of(axis.axes).bbox.width
+    if across and sum(_wrapped(text, 0, 0, wide) for text in texts) > 0:
+        _set_ticks(axis, texts)
+        return 0.01
+    boxes = [text.get_window_extent() for text in texts]
+    turned = bool(texts) and texts[0].get_rotation() != 0
+    gap = 1.0 if across or turned else 0.4 * font_size() * _figure_of(axis.axes).dpi / 72
+    spans = sorted((box.y0, box.y1) if across else (box.x0, box.x1) for box in boxes)
+    over = max((one[1] - other[0] + gap for one, other in pairwise(spans)), default=0)
+    if over <= 0:
+        return 0
+    places = [text.get_position()[int(across)] for text in texts]
+    named = places == list(range(len(places))) and [text.get_text() for text in texts] != list(
+        map(str, range(len(places)))
+    )
+    if across and named and grows:
+        return min(max(1.0, 0.3 * len(texts)), 4.0)
+    if named and not across and not turned:
+        slot = axis.axes.bbox.width / len(texts)
+        words = [word for text in texts for word in text.get_text().replace("-", "- ").split()]
+        fits = max(map(len, words)) <= slot / max(
+            box.width / len(text.get_text()) for box, text in zip(boxes, texts, strict=True)
+        )
+        if fits and sum(_wrapped(text, 0, 0, slot - 3) for text in texts) > 0:
+            _set_ticks(axis, texts)
+        else:
+            axis.axes.tick_params("x", labelrotation=90)
+        return 1.0
+    _set_ticks(axis, texts[::2])
+    return 0.01
+
+
+def _set_ticks(axis: XAxis | YAxis, texts: Sequence[Text]) -> None:
+    across = int(axis.axis_name == "y")
+    limits = axis.get_view_interval()
+    axis.set_ticks([text.get_position()[across] for text in texts], [text.get_text() for text in texts])
+    axis.set_view_interval(*limits, ignore=True)
 
 
 def hide_x(ax: Axes) -> None:
@@ -374,7 +794,6 @@ def sequence() -> Colormap:
     return LinearSegmentedColormap.from_list("density", _SEQUENCE)
 
 
-Options = ParamSpec("Options")
 Record = TypeVar("Record")
 Record_co = TypeVar("Record_co", covariant=True)
 Drawn = TypeVar("Drawn")

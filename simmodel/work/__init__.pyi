@@ -4,6 +4,7 @@ from .elastic import Amdahl as Amdahl, Elastic as Elastic, MeasuredSpeedup as Me
 from .job import Dependency as Dependency, Job as Job, JobRequest as JobRequest, LiveJob as LiveJob, Run as Run
 from .live import JobFailed as JobFailed
 from .node_chunks import Chunk as Chunk
+from .resampling import resampling_doubts as resampling_doubts, week_of as week_of
 from .table import Table as Table
 from .task import DataObject as DataObject, File as File, RecordedMachine as RecordedMachine, Task as Task
 from .taskset import LiveTask as LiveTask, TaskSet as TaskSet

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.display import counted, html_table, shown_rows, text_table
+from simmodel.foundation.display import Cells, Printed, counted, figures, html_table, plus_minus, shown_rows, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, optional_imports, unknown
 from simmodel.foundation.writing import text_file
 
@@ -185,7 +185,7 @@ Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
 """A selection of rows of a table: a slice, a mask, or row numbers."""
 
 
-class Table:
+class Table(Printed):
     """Named columns of one length.
 
     Parameters
@@ -206,6 +206,10 @@ class Table:
     (3, np.float64(5.0))
     >>> table.where(table["wait"] > 0)["job"]
     array([2, 3])
+    >>> print(Table({"case": ["easy"], "wait": [34.234], "wait_low": [32.97], "wait_high": [35.49]}).to_markdown())
+    | case | wait |
+    |:---|---:|
+    | easy | 34.2 ± 1.3 |
     """
 
     __slots__ = ("_columns", "_length")
@@ -305,6 +309,28 @@ class Table:
             writer.writerow(map(text_cell, self.names))
         writer.writerows(zip(*(_csv_cells(column) for column in self._columns.values()), strict=True))
 
+    def _columns_of_text(self) -> tuple[Cells, list[int]]:
+        """Return all rows as texts: floats with four figures, intervals beside their mean."""
+        bounds = {name: pair for name in self.names if (pair := self._bounds_of(name))}
+        hidden = {each for pair in bounds.values() for each in pair}
+        shown = [name for name in self.names if name not in hidden]
+        columns = []
+        for name in shown:
+            column = self._columns[name]
+            if name in bounds:
+                of = [column, *(self._columns[each] for each in bounds[name])]
+                columns.append(list(map(_interval_text, *(each.tolist() for each in of))))
+            else:
+                columns.append([figures(v, 4) if isinstance(v, float) else str(v) for v in _texts(column)])
+        texts = [i for i, name in enumerate(shown) if self._columns[name].dtype.kind not in "iuf"]
+        return [shown, *map(list, zip(*columns, strict=True))], texts
+
+    def _bounds_of(self, name: str) -> tuple[str, str] | tuple[()]:
+        """Return the columns with the bounds of a column: ``NAME_low`` and ``NAME_high``, or ``low, high`` after it."""
+        after = self.names[self.names.index(name) + 1 :][:2]
+        pair = (f"{name}_low", f"{name}_high")
+        return pair if all(each in self for each in pair) else ("low", "high") if after == ("low", "high") else ()
+
     def _cells(self) -> tuple[list[list[str]], int]:
         """Return the head and the first and last rows as texts, and the number of rows left out between them."""
         shown, left_out = shown_rows(self._length)
@@ -350,6 +376,16 @@ def _csv_cells(column: NDArray[np.generic]) -> list[Any]:
     if column.dtype.kind not in "OU":
         return cells
     return [text_cell(cell) if isinstance(cell, str) and cell[:1] in _STARTS else cell for cell in cells]
+
+
+def _interval_text(mean: float, low: float, high: float) -> str:
+    """Return a mean and its interval: ``34.2 ± 1.3``, or ``34.2 (32.9 to 36.1)`` if the mean is not in the middle."""
+    half = (high - low) / 2
+    text = plus_minus(mean, half)
+    if not half > 0 or abs(low + half - mean) <= 0.02 * half:
+        return text
+    bounds = [plus_minus(bound, half).partition(" ±")[0] for bound in (low, high)]
+    return f"{text.partition(' ±')[0]} ({' to '.join(bounds)})"
 
 
 _STARTS = frozenset("'=+-@\t\r")

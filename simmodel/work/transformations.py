@@ -110,10 +110,15 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
     span = float(submit.max() - submit.min()) if len(submit) else 0.0
     if not span > 0:
         raise InputError(f"{workload.name}: must have submissions at more than one instant")
+    count, run = counted_work(workload)
+    return float(count @ run / (size * span))
+
+
+def counted_work(workload: Workload) -> tuple[NDArray[np.number], NDArray[np.float64]]:
+    """Return the processors and the run time (s) of each job that count as load: unknown ones as zero."""
     asked = workload.get("requested_processors")
     count = np.maximum(np.where(workload["processors"] > 0, workload["processors"], asked), 0)
-    work = np.maximum(np.nan_to_num(workload["run"], nan=0.0, posinf=0.0), 0.0)
-    return float(count @ work / (size * span))
+    return count, np.maximum(np.nan_to_num(workload["run"], nan=0.0, posinf=0.0), 0.0)
 
 
 def scale_load(
@@ -161,7 +166,7 @@ def scale_load(
     if np.isinf(moved).any():
         name, given = ("factor", factor) if to is None else ("to", to)
         raise InputError(f"{name}: must be large enough for finite instants, got {given!r}")
-    return _moved(workload, moved)
+    return moved_to(workload, moved)
 
 
 def shift(workload: Workload, seconds: float) -> Workload:
@@ -170,15 +175,16 @@ def shift(workload: Workload, seconds: float) -> Workload:
     >>> shift(Workload({"submit": [10, 20], "run": [1, 1], "processors": [1, 1]}), -10)["submit"]
     array([ 0., 10.])
     """
-    return _moved(workload, workload["submit"] + seconds)
+    return moved_to(workload, workload["submit"] + seconds)
 
 
-def _moved(workload: Workload, submit: NDArray[np.number]) -> Workload:
-    """Return the jobs with these instants of submission; cancellations shift by the same time."""
-    columns: dict[str, Any] = {"submit": submit}
-    if "cancel" in workload:
-        columns["cancel"] = workload["cancel"] + (submit - workload["submit"])
-    return workload.replace(**columns)
+def moved_to(workload: Workload, submit: NDArray[np.number]) -> Workload:
+    """Return the jobs with these instants of submission; cancellations and recorded instants shift by the same time."""
+    instants = ("cancel", "recorded_start", "recorded_end")
+    moved: dict[str, Any] = {
+        name: workload[name] + (submit - workload["submit"]) for name in instants if name in workload
+    }
+    return workload.replace(submit=submit, **moved)
 
 
 def first(workload: Workload, jobs: int) -> Workload:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
 from numbers import Integral
@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, html_page
+from simmodel.foundation.entries import load as load_by_name
 from simmodel.foundation.errors import InputError, shown
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
@@ -35,6 +36,7 @@ __all__ = [
     "cancelled_waiting",
     "distinct_ids",
     "elastics_of",
+    "has_value",
     "jobs_of_rows",
     "never_run",
     "processors_of",
@@ -278,7 +280,8 @@ def _values(table: Table, name: str, rows: NDArray[np.intp]) -> list[float | Non
     return [None if value != value or value == -1 else value for value in values]
 
 
-def _has_value(cell: Any) -> bool:
+def has_value(cell: Any) -> bool:
+    """Return whether a cell of a column has a value."""
     return cell is not None and cell == cell and cell not in ("", -1)
 
 
@@ -300,7 +303,7 @@ def runnable_jobs(table: Table, name: str, *, on_nodes: bool, strict: bool) -> l
     rows = np.flatnonzero(~bad).tolist()
     jobs = [job for _, job in jobs_of_rows(table, rows, processors, Counter(), on_nodes)]
     if "site" in table:
-        sites = [str(site) if _has_value(site) else None for site in table["site"][rows].tolist()]
+        sites = [str(site) if has_value(site) else None for site in table["site"][rows].tolist()]
         jobs = [attrs.evolve(job, site=site) for job, site in zip(jobs, sites, strict=True)]
     if len(jobs) == len(table):
         return jobs
@@ -604,6 +607,73 @@ class Workload:
         if self.specs is not None:
             derived.specs = [self.specs[row] for row in np.arange(len(self))[rows].tolist()]
         return derived
+
+    def resampled(
+        self, *, users: bool | float = True, weeks: int | None = None, load: float | None = None, seed: int = 0
+    ) -> Workload:
+        """Return a log like this one: its users, drawn with replacement and moved by whole weeks.
+
+        The users of the log are parted into long-term and temporary ones. Of both, as many as there are in the time
+        that is asked for are drawn with replacement. A long-term user begins at a random week of their own and goes
+        round: after the last week comes the first. A temporary user arrives in a random week. So each job keeps its
+        hour and weekday, and each user their order of jobs, sessions and think times; users lose what they had with
+        each other. Users are drawn until the offered load is within 2 % of the log's, and the mean run time and the
+        shares of arrivals by hour and by weekday (on average) are within 5 %; if no draw is, single users are
+        exchanged. Only what is then missing of the load is made up by scaling the gaps. The report says so.
+
+        A copy of a user is another user, jobs are numbered anew, and ``preceding`` with them. The jobs without a user
+        of one week stay together and are put into another week.
+
+        Parameters
+        ----------
+        users
+            ``True``; the weeks from first to last job from which a user is long-term (default: 12, or half of the log);
+            or ``False``: nobody is told apart, and whole weeks of the log are drawn
+        weeks
+            length of the new log; default: that of the log, in whole weeks
+        load
+            offered load; default: that of the log
+        seed
+            of the draw
+
+        Raises
+        ------
+        InputError
+            the log spans less than a week, or consists of the tasks of workflows
+
+        Source: Zakay, Feitelson, "Workload resampling for performance evaluation of parallel job schedulers",
+        Concurrency and Computation: Practice and Experience 26(12), 2014.
+
+        >>> days = np.arange(0, 70 * 86400, 43200.0)
+        >>> log = Workload({"submit": days, "run": days % 7000, "processors": days % 3 + 1, "user": days // 3600 % 60})
+        >>> log.resampled(seed=1)
+        <Workload workload resample 1: 140 jobs>
+        """
+        make: Callable[..., Workload] = load_by_name("simmodel.work.resampling:resampled")
+        return make(self, users=users, weeks=weeks, load=load, seed=seed)
+
+    def shaken(self, *, noise: float | str = 60.0, seed: int = 0) -> Workload:
+        """Return the log with each submission shifted at random, so little that no user would notice.
+
+        A shift is uniform, up to ``noise`` either way; jobs that a user submits at one instant shift together, and the
+        jobs of a user keep their order. How much a result moves shows how sensitive it is to chance; it is no interval.
+
+        Parameters
+        ----------
+        noise
+            the largest shift, in s or as a text such as ``"1min"``
+        seed
+            of the shifts
+
+        Source: Tsafrir, Ouaknine, Feitelson, "Reducing performance evaluation sensitivity and variability by input
+        shaking", MASCOTS 2007.
+
+        >>> log = Workload({"submit": [100, 100, 5000], "run": [9, 9, 9], "processors": [1, 1, 1], "user": [7, 7, 7]})
+        >>> log.shaken(noise=10, seed=1)["submit"].round(1)
+        array([ 109. ,  109. , 4992.9])
+        """
+        make: Callable[..., Workload] = load_by_name("simmodel.work.resampling:shaken")
+        return make(self, noise=noise, seed=seed)
 
     def _derived(self, table: Table, name: str | None, processors: int | None) -> Workload:
         return Workload(

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from simmodel_site.policy.board import Array, Board, Hetero, Pending
+from simmodel_site.policy.hopes import Hopes
 from simmodel_site.policy.layout import ANYWHERE
 from simmodel_site.policy.main_loop import reserves
 
@@ -38,6 +40,15 @@ class Planned(NamedTuple):
     reserved: bool
 
 
+class Known(NamedTuple):
+    """What a cycle has found of a job: its plan, if there is one, whether a test was needed, and whether it moved."""
+
+    job: Pending
+    plan: Planned | None
+    tested: bool
+    moved: bool
+
+
 class Slot:
     """A span of time (s, whole) and the nodes, as bits, that no planned job has in it."""
 
@@ -50,11 +61,27 @@ class Slot:
 
 
 class _Table:
-    """The slots of a place, in order of time."""
+    """The slots of a place, in order of time, up to an end (s)."""
 
     def __init__(self, begin: int, end: int, nodes: int, resolution: int) -> None:
         self.slots = [Slot(begin, end, nodes)]
+        self.end = end
         self._resolution = resolution
+
+    def free(self, begin: int, end: int) -> int:
+        """Return the nodes that no planned job has from an instant to another."""
+        found = -1
+        for slot in self.slots:
+            if slot.begin > end:
+                break
+            if slot.end > begin:
+                found &= slot.nodes
+        return found
+
+    def divided_by(self, begin: int, end: int) -> float:
+        """Return the end of a table from which on it is divided otherwise by a span of time; ``inf``: none."""
+        last = self.end if begin >= self.end else max(end, begin + self._resolution)
+        return last + self._resolution if last >= self.end else inf
 
     def overlaps(self, begin: int, end: int, nodes: int) -> bool:
         """Whether a planned job has one of these nodes in a span of time."""
@@ -122,7 +149,7 @@ class Window:
     def __init__(self, slots: list[Slot], nodes: int) -> None:
         self._slots = slots
         self._nodes = nodes
-        self._first = self._middle = self._stop = 0
+        self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
 
@@ -131,17 +158,17 @@ class Window:
 
         That is the end of the first slot whose successor has a node that this one lacks.
         """
-        slots, first, count = self._slots, self._first, len(self._slots)
+        slots, first, count = self._slots, self.first, len(self._slots)
         while first < count and slots[first].end <= begin:
             first += 1
-        self._first = first
-        stop = self._stop
+        self.first = first
+        stop = self.stop
         if stop < first:
             stop = first
         while stop < count and slots[stop].begin <= end:
             self._after &= slots[stop].nodes
             stop += 1
-        self._stop = stop
+        self.stop = stop
         before = self._before
         if first < self._middle:
             del before[self._middle - first :]
@@ -210,6 +237,11 @@ class BackfillCycle:
         the rules of preemption, if there are any
     test
         how long a test takes (s): a cycle ends once it has lasted ``bf_max_time``, in whole seconds
+    short
+        whether it ends once no job left can start and nothing else is to be found; not with preemption or tests that
+        take time
+    before
+        the last cycle, if nothing has changed since but the queue: what it has found of the first jobs holds
 
     Attributes
     ----------
@@ -217,6 +249,8 @@ class BackfillCycle:
         the planned starts of jobs that could not start, once the cycle is over
     tested, started
         the number of tests, and of starts
+    found
+        what it has found of each job that it has planned, in order
     moved
         whether a job was tried at a later instant than that at which enough running jobs have ended, as others are
         planned before: slurmctld notes that as a change of the job
@@ -229,6 +263,9 @@ class BackfillCycle:
         now: float,
         preemption: Preemption | None = None,
         test: float = 0.0,
+        *,
+        short: bool = False,
+        before: BackfillCycle | None = None,
     ) -> None:
         self._test, self._exact = test, now
         self._queue = queue
@@ -248,6 +285,10 @@ class BackfillCycle:
         self.tested = self.started = 0
         self.moved = False
         self._looked = 0  # the first plan, since the last start, that reserves idle nodes
+        self._before: Sequence[Known] = () if before is None else before.found
+        self._valid = inf if before is None else before.valid
+        self.found: list[Known] = []
+        self._hopes = Hopes(queue, self._now, self._free) if short and preemption is None and not test else None
 
     @property
     def marked(self) -> bool:
@@ -259,6 +300,18 @@ class BackfillCycle:
             looked += 1
         self._looked = looked
         return looked < len(planned)
+
+    @property
+    def valid(self) -> float:
+        """The instant (s) before which all that it has found holds, and no more jobs can start than now.
+
+        Then a job that is tried now touches the same slots, no plan comes into the window, and none begins.
+        """
+        now = self._now
+        if self._test and self.tested * self._test + 1 >= self._most:  # it ends by parts of seconds
+            return now
+        ends = [next((slot.end for slot in table.slots if slot.end > now), now) for table in self._tables.values()]
+        return min([self._valid, *ends])
 
     def starts(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         """Yield the starts of the cycle, and the jobs that make way; whoever asks has made each at once.
@@ -277,20 +330,21 @@ class BackfillCycle:
 
     def _singles(self) -> Iterator[tuple[Pending, Allocation | Victims | str]]:
         settings = self._settings
-        for job in self._queue:
-            if self.tested >= settings.bf_max_job_test or (self._test and self._lasts()):
+        for number, job in enumerate(self._queue):
+            if self.tested >= settings.bf_max_job_test or self._ends(number):
                 return
             if not job.waits or job.barred or not self._counts(job) or not job.allowed:
                 continue
             if (missed := job.missed) is not None:
                 yield job, missed
                 continue
-            plan, tries = self._plan(job)
+            plan, tries = self._find(job)
             self.tested += tries
             if plan is None:
                 self._no_more_of(job)
             elif job.hetero is not None:
                 if plan.start <= self._now:
+                    self._valid = self._now
                     plan = plan._replace(nodes=job.board.chosen(job, plan.nodes, 0), reserved=True)
                 self._components.setdefault(job.hetero, []).append(plan)
                 if not self._reserve(plan):
@@ -320,16 +374,32 @@ class BackfillCycle:
                     return False
         if allocation is None:
             self._no_more_of(job)
+            self._valid = self._now
             return True
         yield job, allocation
+        self._before = ()
         self._looked = 0
         self._able.clear()
         self.started += 1
         return self.started != self._settings.bf_max_job_start
 
-    def _lasts(self) -> bool:
-        most = self._settings.bf_max_time or self._settings.bf_interval
-        return int(self._exact + self.tested * self._test) - self._now >= most
+    @property
+    def _most(self) -> float:
+        """The time that it may last (s)."""
+        return self._settings.bf_max_time or self._settings.bf_interval
+
+    def _ends(self, number: int) -> bool:
+        """Whether it ends before a job: it has lasted long, or no job can start and what it changes is known."""
+        if self._test:
+            return int(self._exact + self.tested * self._test) - self._now >= self._most
+        hopes = self._hopes
+        if hopes is None or self._components or hopes.from_on(number):
+            return False
+        return self.marked or ((self.moved or self.started > 0) and not hopes.unheld)
+
+    def _free(self, board: Board, until: int) -> int:
+        """Return the nodes, as bits, that no planned job has from now until an instant (s)."""
+        return self._table(board).free(self._now, until)
 
     def _no_more_of(self, job: Pending) -> None:
         """Note that no further task of the array of a job is tested in this cycle."""
@@ -356,8 +426,42 @@ class BackfillCycle:
             self._tables[board] = table
             for begin, until, nodes in board.closures:
                 if begin < end:
+                    self._holds(table.divided_by(begin + 1, -(-until // step) * step))
                     table.reserve(begin + 1, -(-until // step) * step, nodes)  # a job may end at its begin
+                else:
+                    self._holds(begin)
         return table
+
+    def _holds(self, end: float) -> None:
+        """Note that what is found holds until the window of plans reaches an instant (s)."""
+        self._valid = min(self._valid, end - self._settings.bf_window * 60)
+
+    def _see(self, job: Pending, window: Window, at: int) -> None:
+        """Note until when a job that is tried at an instant (s) finds the same: in no slot, or now."""
+        table, valid = self._table(job.board), self._valid
+        if window.first == len(table.slots):
+            self._holds((at // self._settings.bf_resolution + 1) * self._settings.bf_resolution)
+        elif at == self._now:
+            valid = min(valid, table.slots[window.first].end)
+            if window.stop < len(table.slots):
+                valid = min(valid, table.slots[window.stop].begin - job.limit)
+            if job.board.kept is not None:
+                valid = min(valid, job.board.kept.holds(job, at))
+            self._valid = valid
+
+    def _find(self, job: Pending) -> tuple[Planned | None, bool]:
+        """Return the plan of a job, and whether a test was needed: as the last cycle found it, or anew."""
+        at = len(self.found)
+        if at < len(self._before) and self._before[at].job is job:
+            known = self._before[at]
+        else:
+            self._before = ()
+            moved, self.moved = self.moved, False
+            known = Known(job, *self._plan(job), self.moved)
+            self.moved = moved
+        self.found.append(known)
+        self.moved |= known.moved
+        return known.plan, known.tested
 
     def _plan(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return when and where a job would start beside all planned ones, and whether a test was needed to know.
@@ -374,10 +478,13 @@ class BackfillCycle:
         tested, base, least = False, board, job.shape.nodes
         wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
-        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
+        slots = self._table(board).slots
+        window = Window(slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + limit)
+            if at == now or window.first == len(slots):
+                self._see(job, window, at)
             if board.kept is not None:
                 base, barred, again = board.seen_by(job, at)
                 free &= ~barred
@@ -410,6 +517,10 @@ class BackfillCycle:
             if not reserving:
                 return None, tested
             later = max(start, now + 1)
+            if start <= now:
+                self._valid = now
+            elif later > self._horizon:
+                self._holds(later)
             if not self._taken(job, at, later, chosen):
                 return Planned(job, later, chosen, later <= self._horizon), tested
 
@@ -445,6 +556,7 @@ class BackfillCycle:
                 return False
             step = self._settings.bf_resolution
             begin, end = start // step * step, (start + job.limit) // step * step
+            self._holds(self._table(job.board).divided_by(begin, end))
             self._records += self._table(job.board).reserve(begin, end, nodes)
         self.planned.append(plan)
         return True

@@ -210,6 +210,18 @@ class Pending:
             return MISSED
         return OVER if own is not None and own.end <= self.board.now else None
 
+    def turn_after(self, now: int) -> float:
+        """Return the next instant (s) at which time alone changes what it may have, or whether it may start at all."""
+        wishes, settings = self.wishes, self.board.settings
+        turns: list[float] = [self.begin]
+        if settings.bf_min_age_reserve:
+            turns.append(self.submitted + settings.bf_min_age_reserve)
+        if wishes.switches:
+            turns.append(int(self.submitted) + min(wishes.switch_wait, settings.max_switch_wait))
+        if wishes.deadline < inf:
+            turns.append(int(int(self.job.submit) + wishes.deadline - self.limit) + 1)
+        return min([float(ceil(at)) for at in turns if now < at < inf], default=inf)
+
     @property
     def allowed(self) -> bool:
         """Whether the licences that it asks for are free, and no limit of its association or QOS is reached."""
@@ -307,6 +319,23 @@ class Kept:
         own = job.reservation
         return 0.0 if own is None or own.flex else own.start
 
+    def barred(self, job: Pending, begin: float) -> int:
+        """Return the whole nodes, as bits, that a job cannot have that would start at an instant (s)."""
+        end, own, found = begin + job.limit, job.reservation, 0
+        for each, nodes in self._nodes.items():
+            if each is not own and each.start < end and begin < each.end:
+                found |= nodes & ~sum(1 << node for node in self._cores[each])
+        if own is not None and not own.flex:
+            found |= ~self._nodes[own] if own.start <= begin and end <= own.end else -1
+        return found
+
+    def holds(self, job: Pending, begin: float) -> float:
+        """Return the instant (s) up to which a job that starts then sees the nodes as one that would start before."""
+        own, limit = job.reservation, job.limit
+        turns = [at for each in self._nodes for at in (each.start - limit, each.end)]
+        turns += [] if own is None else [own.start, own.end - limit]
+        return min([at for at in turns if at >= begin], default=inf)
+
     def seen_by(self, board: Board, job: Pending, begin: float) -> tuple[Board, int, float]:
         """Return the nodes as a job sees them that would start at an instant (s).
 
@@ -314,21 +343,19 @@ class Kept:
         the next instant (s) at which others may be free, at the end of a reservation; 0: there is none.
         """
         end, own = begin + job.limit, job.reservation
-        barred, again = 0, inf
+        again = inf
         parts: list[tuple[SlurmReservation, dict[int, int]]] = []
-        for each, nodes in self._nodes.items():
+        for each in self._nodes:
             if each is own:
                 continue
             if each.start < end and begin < each.end:
                 cores = self._cores[each]
-                barred |= nodes & ~sum(1 << node for node in cores)
                 parts += [(each, cores)] if cores and own is None else []
                 again = min(again, each.end)
         if own is not None and not own.flex:
-            barred |= ~self._nodes[own] if own.start <= begin and end <= own.end else -1
             parts += [(own, self._cores[own])] if self._cores[own] else []
         later = 0.0 if again == inf else float(int(again) + 1)
-        return (self._without(board, job, parts) if parts else board), barred, later
+        return (self._without(board, job, parts) if parts else board), self.barred(job, begin), later
 
     @staticmethod
     def _without(board: Board, job: Pending, parts: Iterable[tuple[SlurmReservation, dict[int, int]]]) -> Board:
@@ -595,6 +622,13 @@ class Board:
             empty = self.like(self.table.full(), ())
             self._ever[key] = job.wishes.switches or empty.fits(job, job.site.nodes)
         return self._ever[key]
+
+    def has(self, shape: Shape, nodes: int) -> bool:
+        """Whether these nodes have what a shape asks for now, in sum and each of them, however they are chosen."""
+        usable = self._usable(shape, 0) & nodes
+        if self.alike(shape):
+            return usable.bit_count() >= shape.request.processors
+        return usable.bit_count() >= shape.nodes if shape.chunks else enough(self.table.free, shape, usable)
 
     def fits(self, job: Pending, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""

@@ -195,6 +195,7 @@ class Quotas:
         self._running: dict[int, Counted] = {}
         self._there: dict[int, Counted] = {}  # jobs that wait or run
         self._submitted: Counter[tuple[str, ...]] = Counter()
+        self._moved = False  # whether a calculation may have changed which jobs may start
         self._counted = -inf  # the last calculation (s), until which running jobs have used up their minutes
 
     def started(self, job: Counted) -> None:
@@ -236,14 +237,20 @@ class Quotas:
         """Whether running jobs are stopped once what is used reaches a limit."""
         return self._spends and self._settings.multifactor and not self._settings.safe_limits
 
-    def pass_to(self, now: float) -> bool:
-        """Count minutes at all calculations until now (s); return whether a limit may have another reason for that."""
+    def moved_by(self, now: float) -> bool:
+        """Whether a limit may have another reason by the calculations until now (s), since this was last asked."""
+        self.pass_to(now)
+        moved, self._moved = self._moved, False
+        return moved
+
+    def pass_to(self, now: float) -> None:
+        """Count minutes at all calculations until now (s)."""
         first, period = self._first, self._settings.calc_period
         if not self._settings.multifactor or now < first:
-            return False
+            return
         last = first + (now - first) // period * period
         if last <= self._counted:
-            return False
+            return
         at = self._counted
         if at == -inf:  # a twin's time is that since 1970
             begin = min([job.started for job in self._running.values()], default=last)
@@ -256,7 +263,7 @@ class Quotas:
                 self._spend(job, at)
             self._counted = at
         self._counted = last
-        return self._moves
+        self._moved = self._moves
 
     def _spend(self, job: Counted, until: float) -> None:
         """Add what a job has used since the last calculation until an instant (s)."""

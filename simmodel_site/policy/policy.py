@@ -79,6 +79,8 @@ class Slurm(Policy):
         the accounts, users and QOS, as slurmdbd has them; default: there are none
     reservations
         reservations that the loops keep, beside those of the platform: with flags, accounts or cores of nodes
+    fast
+        whether runs of both loops that would bring what the last one did are passed over; the starts are the same
 
     >>> Slurm.of(bf_interval="10", PriorityType="priority/multifactor").text
     'slurm(bf_interval=10, multifactor=true)'
@@ -117,7 +119,7 @@ class Slurm(Policy):
             self._backfill.ran(turn)
             yield from self._backfill_loop(view)
         self._idle = not view.waiting.count
-        self._last.quiet = not self._idle and self._scans is None and self._last.rests(view)
+        self._last.quiet = not self._idle and self._last.rests(view)
         if (at := self._next(not self._idle, now)) < inf:
             yield WakeAt(at)
 
@@ -139,9 +141,9 @@ class Slurm(Policy):
                 partitions=self._places.names,
                 cut=last.cut,
             )
-            if (yield from self._make(view, turn, starts)):
+            if changed := (yield from self._make(view, turn, starts)):
                 last.note()
-            last.over(view, turn)
+            last.over(view, turn, changed=changed)
         if last.noted:
             self._backfill.ask(view.now)
 
@@ -153,7 +155,7 @@ class Slurm(Policy):
             changed = yield from self._make(view, None, cycle.starts())
             last.cycle = cycle.tested * self.timing.test, changed or cycle.moved, cycle.marked
             self._long += last.cycle[0] > YIELD
-            last.over(view, None)
+            last.over(view, None, changed=changed)
         self._backfill.over(*last.cycle)
 
     def _looks(self, view: View) -> bool:
@@ -163,10 +165,11 @@ class Slurm(Policy):
         if not queue.jobs or self._completing.wait(now):
             self._last.noted, self._last.cycle = False, (0.0, bool(queue.jobs), False)
             return False
+        self._last.looks(now)
         if self.settings.multifactor:
             self._calculate(now)
-        if self._quotas is not None and self._quotas.pass_to(now):
-            self._last.changed()
+        if self._quotas is not None and self._quotas.moved_by(now):
+            self._last.changed(plans=False)
         return True
 
     def _resume(self, view: View, reason: str) -> Generator[Decision, None, Sequence[Pending]]:
@@ -218,7 +221,10 @@ class Slurm(Policy):
         switches: Sequence[SlurmSwitch] = (),
         accounts: Accounts | None = None,
         reservations: Sequence[SlurmReservation] = (),
+        *,
+        fast: bool = True,
     ) -> None:
+        self.fast = fast
         self.settings = SlurmConf() if settings is None else settings
         self.partitions = tuple(partitions)
         self.timing = SlurmTiming() if timing is None else timing
@@ -260,8 +266,11 @@ class Slurm(Policy):
             self._completing,
             self._stops,
             self._preemption,
+            self._calendar,
             usual=accounts is None and self._preemption is None and not self.reservations,
+            first=self.timing.main_first,
             test=self.timing.test,
+            fast=fast,
         )
         self._events: Events | None = None
         self._away: list[bool] = []  # which announced absences of nodes have begun, at the last decision
@@ -317,6 +326,7 @@ class Slurm(Policy):
             self.switches,
             self.accounts if accounts is None else accounts,
             self.reservations,
+            fast=self.fast,
         )
 
     def asked_at(self, instants: Sequence[float]) -> Slurm:
@@ -455,7 +465,7 @@ class Slurm(Policy):
             for clock in clocks:
                 clock.pass_to(now)
         if self._queue.take_in(view, now):
-            self._last.changed()
+            self._last.changed(plans=False)
             for clock in clocks:
                 clock.ask(now)
         away = [window.begun for place in view.places for window in place.windows]
@@ -468,7 +478,7 @@ class Slurm(Policy):
             self._backfill.ask(now)
         for turn in self._records.turns_by(now):
             self._queue.hold(turn)
-            self._last.changed()
+            self._last.changed(plans=False)
             for clock in clocks:
                 clock.ask(turn.at)
 
@@ -482,6 +492,7 @@ class Slurm(Policy):
                 clock.pass_to(now)
         if run is None:
             return
+        self._last.changed()  # limits count it no longer
         if self._priorities.charges is not None:
             self._calculate(at)
         held = self._running.ended(run, at)
@@ -494,7 +505,7 @@ class Slurm(Policy):
     def _calculate(self, now: float) -> None:
         """Calculate the priorities of priority/multifactor again, if it is time."""
         if self._queue.calculate(now):
-            self._last.changed()
+            self._last.changed(plans=bool(self.settings.bf_min_prio_reserve))
             self._backfill.ask(now)
 
 

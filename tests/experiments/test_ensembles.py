@@ -63,7 +63,7 @@ def test_kept_replications_are_one_table_of_a_database(tmp_path: Path) -> None:
     rows = sqlite3.connect(file).execute("SELECT seed, half, state FROM runs ORDER BY number").fetchall()
     assert rows == [(str(row["seed"]), row["half"], "finished") for row in found.samples.rows()]
     assert np.isnan(found.samples["undefined"]).sum() == 4 - np.isfinite(found.samples["undefined"]).sum()
-    again = replicate(_half, until="half ± 50 %", study=file)
+    again = replicate(_half, stop="half ± 50 %", study=file)
     assert again.samples["half"][:4].tolist() == found.samples["half"].tolist()
     assert len(Study(file)) == len(again.samples)
     with pytest.raises(InputError, match="is a study with another function"):
@@ -119,7 +119,7 @@ def busy(seed: int) -> Workload:
 @pytest.mark.long  # smaller: the other tests of the file
 def test_policies_are_compared_until_it_is_decided() -> None:
     policies = ["fcfs", "easy", "conservative"]
-    found = explore(32, {"busy": busy}, policies, seeds=16, until="wait_mean decided", budget=40)
+    found = explore(32, {"busy": busy}, policies, seeds=16, stop="wait_mean decided", budget=40)
     assert found.stop is not None
     (table,) = found.decisions
     rows = {(row["first"], row["second"]): row for row in table.rows()}
@@ -133,7 +133,7 @@ def test_policies_are_compared_until_it_is_decided() -> None:
 
 
 def test_policies_that_never_differ_are_the_same() -> None:
-    found = explore(32, {"drawn": SMALL}, {"one": "easy", "other": "easy"}, seeds=3, until="wait_mean decided")
+    found = explore(32, {"drawn": SMALL}, {"one": "easy", "other": "easy"}, seeds=3, stop="wait_mean decided")
     assert found.decisions[0]["lower"].tolist() == ["same"]
     assert found.stop is not None
     assert found.stop.count == 3
@@ -145,22 +145,22 @@ def test_a_width_is_reached_by_the_runs_that_give_a_number(width: int) -> None:
         rng = np.random.default_rng(seed)
         return rng.normal(10, 3) if rng.random() < 0.5 else float("nan")
 
-    found = replicate(half, until=f"value ± {width} %")
+    found = replicate(half, stop=f"value ± {width} %")
     assert found.stop is not None
     assert (found.stop.reached, found.stop.open) == (True, ())
     assert found["value"].half_width <= width / 100 * found["value"].mean
-    with pytest.raises(InputError, match="until: unknown metric 'valve'"):
-        replicate(half, until="valve ± 5 %")
+    with pytest.raises(InputError, match="stop: unknown metric 'valve'"):
+        replicate(half, stop="valve ± 5 %")
 
 
 @pytest.mark.long  # smaller: the other tests of the file
 def test_explorations_stop_at_a_width_or_tell_what_is_missing() -> None:
-    found = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], until="utilisation ± 90 %, wait_mean ± 1 %", budget=40)
+    found = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], stop="utilisation ± 90 %, wait_mean ± 1 %", budget=40)
     assert found.stop is not None
     assert not found.stop.reached
     assert len(found.stop.open) == 2
     assert "fcfs: wait_mean" in found.stop.open[0]
-    wide = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], until="utilisation ± 25 %")
+    wide = explore(32, {"drawn": SMALL}, ["fcfs", "easy"], stop="utilisation ± 25 %")
     for policy in ("fcfs", "easy"):
         interval = wide.interval("utilisation", policy)
         assert interval.half_width <= 0.25 * interval.mean
@@ -187,12 +187,12 @@ def test_wrong_decisions_are_as_rare_as_the_level_says(spread: float, skewed: bo
 
 
 def test_goals_of_comparisons_are_those_of_explore() -> None:
-    with pytest.raises(InputError, match="until: must be seconds; explore and replicate take goals"):
+    with pytest.raises(InputError, match="until: must be a time; the rule of stopping is stop="):
         compare(8, "probe-4", ["fcfs", "easy"], until="wait_mean decided")
-    with pytest.raises(InputError, match="until: unknown metric 'wait'"):
-        explore(8, "probe-4", ["fcfs", "easy"], until="wait decided", budget=30)
+    with pytest.raises(InputError, match="stop: unknown metric 'wait'"):
+        explore(8, "probe-4", ["fcfs", "easy"], stop="wait decided", budget=30)
     with pytest.raises(InputError, match="seeds: must be two or more for an interval, got 1"):
-        explore(8, "probe-4", ["fcfs", "easy"], seeds=1, until="wait_mean decided")
+        explore(8, "probe-4", ["fcfs", "easy"], seeds=1, stop="wait_mean decided")
 
 
 def test_measurements_that_are_no_numbers_are_told():

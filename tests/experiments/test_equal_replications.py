@@ -25,7 +25,7 @@ DRAWN = partial(lublin, 30, 64)
 def test_one_log_is_no_sample_in_an_exploration() -> None:
     found = explore(4, {"log": LOG}, ["fcfs", "easy"], seeds=3)
     assert found.interval("wait_mean", "easy").why == "all 3 samples are equal"
-    assert found.difference("wait_mean", "fcfs", "easy").why == "all 3 samples are equal"
+    assert found.difference("fcfs", "easy", metric="wait_mean").why == "all 3 samples are equal"
     assert np.isnan(found.table["wait_mean_low"]).all()
     assert found.summary().splitlines()[-1] == EQUAL
     assert "±" not in found.summary()
@@ -37,7 +37,7 @@ def test_one_log_is_no_sample_in_an_exploration() -> None:
 
 @pytest.mark.parametrize("goal", ["wait_mean decided", "wait_mean ± 5 %", "wait_mean ± 5 %, makespan ± 1"])
 def test_a_sequence_of_copies_stops_after_a_few(goal: str) -> None:
-    found = explore(4, {"log": LOG}, ["fcfs", "easy"], until=goal, budget=60)
+    found = explore(4, {"log": LOG}, ["fcfs", "easy"], stop=goal, budget=60)
     assert found.stop is not None
     assert (found.stop.reached, found.stop.count, len(found.samples)) == (False, 5, 10)
     assert str(found.stop) == f"{goal}: stopped after 5 replications; {EQUAL}"
@@ -54,7 +54,7 @@ def test_copies_beside_a_sample_are_told_apart() -> None:
     lines = found.summary().splitlines()
     assert f"log fcfs, log easy: {EQUAL}" in lines
     assert sum("±" in line for line in lines) == 2
-    until = explore(64, works, ["fcfs", "easy"], until="wait_mean decided", budget=60)  # type: ignore[arg-type]
+    until = explore(64, works, ["fcfs", "easy"], stop="wait_mean decided", budget=60)  # type: ignore[arg-type]
     assert until.stop is not None
     assert not until.stop.reached
     assert any("with log: difference of wait_mean 0 (no interval: all" in line for line in until.stop.notes)
@@ -78,8 +78,8 @@ def test_replications_of_one_log_have_no_interval() -> None:
     assert str(found["wait_mean"]) == "13.5 (no interval: all 5 samples are equal)"
     assert found.summary().splitlines()[-1] == EQUAL
     other = replicate(simulate, 5, platform=4, workload=LOG, policy="fcfs")
-    assert other.difference(found, "wait_mean").why == "all 5 samples are equal"
-    same = replicate(lambda _: 3.0, until="± 1 %")
+    assert other.difference(found, metric="wait_mean").why == "all 5 samples are equal"
+    same = replicate(lambda _: 3.0, stop="± 1 %")
     assert str(same.stop) == f"value ± 1 %: stopped after 5 replications; {EQUAL}"
     assert "±" not in same.summary().splitlines()[0]
 
@@ -90,7 +90,7 @@ def test_a_sequence_goes_on_where_only_the_goal_stays() -> None:
     def measured(seed: int) -> dict[str, float]:
         return {"wait": float(seed >= 6) * seed, "makespan": float(seed)}
 
-    found = replicate(measured, range(40), until="wait ± 50")
+    found = replicate(measured, range(40), stop="wait ± 50")
     assert found.stop is not None
     assert (found.stop.reached, found.stop.count) == (True, 30)
 

@@ -12,7 +12,7 @@ import pytest
 
 from simmodel import InputError, Task, Workflow
 from simmodel.catalogue import load_tasks
-from simmodel.experiments.exploration import Exploration, explore
+from simmodel.experiments.comparison import Exploration, explore
 from simmodel.experiments.replication import replicate
 from simmodel.generators.settings import generate
 from simmodel.runs.scenario import Scenario, simulate
@@ -34,7 +34,7 @@ def found() -> Exploration:
 def test_every_combination_has_every_seed(found: Exploration) -> None:
     assert len(found.cells) == 8
     assert len(found.samples) == 32
-    assert repr(found) == "<Exploration: 2 platforms x 2 workloads x 2 policies x 4 seeds>"
+    assert repr(found) == "<Comparison: 2 platforms x 2 workloads x 2 policies x 4 seeds>"
     seeds = [found[cell].samples["seed"].tolist() for cell in found]
     assert seeds == [seeds[0]] * 8
 
@@ -55,7 +55,7 @@ def test_policies_see_the_same_draws(found: Exploration) -> None:
         ]
         assert paths[0] == pytest.approx(paths[1])
     first, second = (("slow", "layered:n=15", policy) for policy in ("in turn", "planned"))
-    paired = found.difference("slr", first, second)
+    paired = found.difference(first, second, metric="slr")
     apart = found.interval("slr", first).mean - found.interval("slr", second).mean
     assert paired.mean == pytest.approx(apart)
 
@@ -97,7 +97,7 @@ def test_an_executor_changes_nothing_and_one_seed_has_no_interval() -> None:
     interval = here.interval("makespan", "heft")
     assert isnan(interval.half_width)
     assert "±" not in here.summary()
-    assert repr(here) == "<Exploration: 1 platform x 1 workload x 2 policies x 1 seed>"
+    assert repr(here) == "<Comparison: 1 platform x 1 workload x 2 policies x 1 seed>"
 
 
 def test_work_may_be_drawn_by_a_function() -> None:

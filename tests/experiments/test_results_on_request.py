@@ -154,7 +154,7 @@ def test_a_run_that_cannot_be_repeated_says_so() -> None:
         SimmodelError, match="'moody' has other metrics when it is simulated again: ask for results=True"
     ):
         _ = found.jobs
-    alone = pickle.loads(pickle.dumps(MeasuredRun(simulate(64, LOG))))
+    alone = pickle.loads(pickle.dumps(MeasuredRun(simulate(64, LOG, "fcfs"))))
     with pytest.raises(SimmodelError, match="the run 'fcfs' kept its metrics only: ask for results=True"):
         _ = alone.jobs
     with pytest.raises(AttributeError, match="no attribute '_ipython_display_'"):

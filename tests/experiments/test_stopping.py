@@ -29,7 +29,7 @@ def wait_of_mm1(seed: int, jobs: int = 200, shift: int = 0) -> float:
 
 def found_by(function: Callable[[int], float], goal: str, seeds: Sequence[int] | None = None) -> Interval:
     """Return the interval of a sequence, which reaches its goal."""
-    found = replicate(function, seeds, until=goal, budget=10**5)
+    found = replicate(function, seeds, stop=goal, budget=10**5)
     assert found.stop is not None
     assert found.stop.reached
     width = found.stop.goals[0].width
@@ -84,9 +84,9 @@ def test_the_number_of_replications_depends_on_the_samples_alone() -> None:
     def measured(seed: int) -> dict[str, float]:
         return {"wait_mean": float(waits[seed % 1000]), "other": float(seed % 7)}
 
-    here = replicate(measured, until="wait_mean ± 10 %, other ± 0.3")
+    here = replicate(measured, stop="wait_mean ± 10 %, other ± 0.3")
     with ThreadPoolExecutor(3) as threads:
-        there = replicate(measured, until="wait_mean +- 10%, other +- 0.3", executor=threads)
+        there = replicate(measured, stop="wait_mean +- 10%, other +- 0.3", executor=threads)
     assert here.samples["seed"].tolist() == there.samples["seed"].tolist()
     assert here["wait_mean"].half_width <= 0.1 * here["wait_mean"].mean
     assert here["other"].half_width <= 0.3
@@ -96,13 +96,13 @@ def test_the_number_of_replications_depends_on_the_samples_alone() -> None:
 
 
 def test_a_spent_budget_is_told() -> None:
-    found = replicate(lambda seed: float(seed % 1000), until="± 0.1 %", budget=64)
+    found = replicate(lambda seed: float(seed % 1000), stop="± 0.1 %", budget=64)
     assert found.stop is not None
     assert not found.stop.reached
     assert len(found.samples) == 64
     assert "goal not reached" in repr(found)
     assert found.summary().endswith(f"not reached with the budget of 64 replications (value {found['value']})")
-    zero = replicate(lambda seed: 1.0 - 2.0 * (seed % 2), [*range(40)], until="± 1 %")
+    zero = replicate(lambda seed: 1.0 - 2.0 * (seed % 2), [*range(40)], stop="± 1 %")
     assert len(zero.samples) == 40  # a share of nothing is never reached
 
 
@@ -124,16 +124,16 @@ def test_cautious_intervals_are_wider_for_few_and_skewed_samples() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"until": "wait_mean"}, "until: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got 'wait_mean'"),
-        ({"until": "± -5 %"}, "until: must be like"),
-        ({"until": "± nan"}, "until: must be like"),
-        ({"until": "± 1e999"}, "until: must be like"),
-        ({"until": "± 1-2"}, "until: must be like"),
-        ({"until": ""}, "until: must be like"),
-        ({"until": "value decided"}, "until: must be a width, as 'wait_mean ± 5 %', got 'value decided'"),
-        ({"until": "vaule ± 5 %"}, "until: unknown metric 'vaule'; did you mean 'value'?"),
-        ({"until": "± 5 %", "budget": 1}, "seeds: must be two or more for an interval, got 1"),
-        ({"until": "± 5 %", "seeds": 40, "budget": 30}, "budget: must be >= 40, the number of seeds at the first look"),
+        ({"stop": "wait_mean"}, "stop: must be like 'wait_mean ± 5 %' or 'wait_mean decided', got 'wait_mean'"),
+        ({"stop": "± -5 %"}, "stop: must be like"),
+        ({"stop": "± nan"}, "stop: must be like"),
+        ({"stop": "± 1e999"}, "stop: must be like"),
+        ({"stop": "± 1-2"}, "stop: must be like"),
+        ({"stop": ""}, "stop: must be like"),
+        ({"stop": "value decided"}, "stop: must be a width, as 'wait_mean ± 5 %', got 'value decided'"),
+        ({"stop": "vaule ± 5 %"}, "stop: unknown metric 'vaule'; did you mean 'value'?"),
+        ({"stop": "± 5 %", "budget": 1}, "seeds: must be two or more for an interval, got 1"),
+        ({"stop": "± 5 %", "seeds": 40, "budget": 30}, "budget: must be >= 40, the number of seeds at the first look"),
         ({"seeds": [1, 1, 2]}, "seeds: must name each seed once"),
     ],
 )

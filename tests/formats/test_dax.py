@@ -130,7 +130,7 @@ def test_a_job_waits_for_the_file_that_it_reads_though_no_element_says_so() -> N
     flow = read_dax(io.StringIO(text))
     assert flow.edges == (Edge("a", "b", ("f",), 5),)
     assert flow.report.repaired == {"order that files imply, not in the file": 1}
-    assert simulate(4, flow).jobs["end"].tolist() == [110, 100]
+    assert simulate(4, flow, "fcfs").jobs["end"].tolist() == [110, 100]
     assert simulate("multicore-2x10", flow, "heft").tasks["start"].tolist()[0] >= 100
 
 

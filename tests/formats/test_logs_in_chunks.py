@@ -132,8 +132,8 @@ def test_jobs_that_the_header_promises_are_missed(tmp_path: Path) -> None:
     path.write_text("; MaxRecords: 50\n; MaxProcs: 128\n" + path.read_text().partition("\n")[2])
     log = workload_in_chunks(path)
     assert log.total == 50
-    assert simulate(None, path, stream=tmp_path / "a.db").report == simulate(None, path).report
-    assert simulate(None, path).report.skipped == {"promised by the header, not in the file": 10}
+    assert simulate(None, path, "fcfs", stream=tmp_path / "a.db").report == simulate(None, path, "fcfs").report
+    assert simulate(None, path, "fcfs").report.skipped == {"promised by the header, not in the file": 10}
 
 
 def test_other_formats_are_read_as_a_whole_first() -> None:

@@ -56,7 +56,7 @@ def test_a_gzip_bomb_is_refused(tmp_path) -> None:
 @pytest.mark.parametrize("read", [simulate, load_result, lambda path: what_if(path, ["fcfs"])])
 def test_half_a_compressed_file_is_refused_in_one_sentence(read, tmp_path) -> None:
     path = tmp_path / "state.json.gz"
-    start(4, [Job(run=10)]).run(until=5).snapshot().to_json(path)
+    start(4, [Job(run=10)], "fcfs").run(until=5).snapshot().to_json(path)
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match=r"state\.json\.gz: corrupt gzip file"):
         read(str(path))
@@ -394,14 +394,14 @@ def test_circular_preceding_jobs_are_rejected() -> None:
     log = Workload(
         {"job": [1, 2, 3], "submit": [0, 0, 0], "run": [5, 5, 5], "processors": [1, 1, 1], "preceding": [2, 1, 1]}
     )
-    result = simulate(4, log)
+    result = simulate(4, log, "fcfs")
     assert result.report.rejected == {"circular preceding jobs": 2}
     assert result.jobs["status"].tolist() == ["rejected", "rejected", "cancelled"] or result.jobs["end"][2] > 0
 
 
 def test_an_empty_job_number_beside_a_priority() -> None:
     log = read_columns(io.StringIO("job,submit,run,processors,priority\n1,0,5,1,3\n,1,5,1,4\n"))
-    assert simulate(4, log).jobs["end"].tolist() == [5, 6]
+    assert simulate(4, log, "fcfs").jobs["end"].tolist() == [5, 6]
 
 
 def test_duplicate_columns_are_refused() -> None:

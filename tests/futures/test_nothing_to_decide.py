@@ -6,7 +6,7 @@ from simmodel import Job, simulate, start, what_if
 
 
 def test_a_what_if_with_nothing_waiting_says_so():
-    found = what_if(start(8, [Job(run=10)]).run(until=1).snapshot(), ["fcfs", "easy"])
+    found = what_if(start(8, [Job(run=10)], "fcfs").run(until=1).snapshot(), ["fcfs", "easy"])
     assert found.best is None
     assert found.decisions == ()
     text = found.summary()
@@ -20,7 +20,7 @@ def test_a_what_if_with_nothing_waiting_says_so():
 
 
 def test_jobs_that_waited_at_a_snapshot_count():
-    snapshot = start(4, [Job(processors=4, run=10), Job(processors=4, run=10)]).run(until=5).snapshot()
+    snapshot = start(4, [Job(processors=4, run=10), Job(processors=4, run=10)], "fcfs").run(until=5).snapshot()
     metrics = simulate(snapshot).metrics()
     assert (metrics["wait_mean"], metrics["counted"], metrics["outside_window"]) == (10, 1, 1)
     assert math.isfinite(metrics["bounded_slowdown_mean"])

@@ -110,7 +110,7 @@ def test_run_times_of_a_users_jobs_are_alike_in_a_future() -> None:
 
 
 def test_wrong_calls() -> None:
-    simulation = start(4, [Job(processors=4, run=9, requested=60), Job(id="b", run=5)]).run(until=1)
+    simulation = start(4, [Job(processors=4, run=9, requested=60), Job(id="b", run=5)], "fcfs").run(until=1)
     for options, message in (
         ({"draws": -1}, "draws: must be a whole number >= 0, got -1"),
         ({"quantiles": [1.0]}, r"quantiles: must be numbers between 0 and 1, got 1\.0"),

@@ -320,7 +320,7 @@ def test_means_come_with_intervals_and_differences_are_paired() -> None:
     assert interval.count == 20
     assert found["easy"].measures["wait_mean"] == pytest.approx(waits.mean())
     assert found["easy"].score == pytest.approx(waits.mean())
-    gain = found.difference("fcfs", "easy", "wait_mean")
+    gain = found.difference("fcfs", "easy", metric="wait_mean")
     assert gain.low > 0
     assert gain.mean == pytest.approx(found["fcfs"].score - found["easy"].score)
     assert "means of 20 samples" in found.summary()

@@ -295,7 +295,7 @@ def _experiments() -> Iterator[Any]:
     yield compare(4, JOBS, ["easy", "fcfs"])
     yield explore("hetsim-slow", "random:tasks=5", ["hrr", "heft"], seeds=2)
     yield replicate(lambda seed: {"sum": float(seed % 7)}, 3)
-    sequence = replicate(lambda seed: {"sum": float(seed % 7)}, until="sum ± 10 %", budget=40)
+    sequence = replicate(lambda seed: {"sum": float(seed % 7)}, stop="sum ± 10 %", budget=40)
     assert sequence.stop is not None
     yield from (sequence.stop, sequence.stop.goals[0])
     yield compare_brokers({"a": 4, "b": 4}, {"a": JOBS}, ["siloed", "sgs-t"])

@@ -89,7 +89,7 @@ def any_platform(path: Path) -> dict[str, Any]:
     if work_of(spec) == "tasks":
         return checked_result(simulate(spec, "random:tasks=4", "hrr"))
     jobs = [Job(id=i, submit=float(i), processors=1, run=10) for i in range(3)]
-    return checked_result(simulate(spec, jobs, until=1e5))
+    return checked_result(simulate(spec, jobs, "fcfs", until=1e5))
 
 
 def simgrid(name: str) -> Callable[[], bytes]:

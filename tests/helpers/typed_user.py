@@ -57,7 +57,7 @@ from simmodel import (
     what_if,
 )
 from simmodel.experiments import Comparison, Replications
-from simmodel.experiments.exploration import Exploration
+from simmodel.experiments.comparison import Exploration
 from simmodel.formats import write_wfformat
 from simmodel.futures.what_if_result import WhatIf
 from simmodel.generators import lublin

@@ -111,7 +111,7 @@ def test_the_four_parts_of_the_time_of_a_job(
     assert metrics["interrupted"] == (mode != 8)
     assert ("interruptions" in jobs) == (mode != 8)
     if "checkpoint" in options:  # alone it needs the same
-        assert simulate(8, [Job(processors=4, run=100, **options)]).jobs["run"][0] == needed
+        assert simulate(8, [Job(processors=4, run=100, **options)], "fcfs").jobs["run"][0] == needed
 
 
 def preempting() -> ClusterSpec:

@@ -27,10 +27,10 @@ def turnaround(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_it_is_in_memory_streamed_and_stored(tmp_path: Path, name: str) -> None:
-    whole = simulate(PLATFORMS[name], JOBS)
+    whole = simulate(PLATFORMS[name], JOBS, "fcfs")
     expected = whole.jobs["end"] - whole.jobs["submit"]
     assert whole.jobs["turnaround"].tolist() == expected.tolist()
-    simulate(PLATFORMS[name], JOBS, stream=tmp_path / "streamed.sqlite")
+    simulate(PLATFORMS[name], JOBS, "fcfs", stream=tmp_path / "streamed.sqlite")
     whole.to_sqlite(tmp_path / "stored.sqlite")
     whole.to_csv(tmp_path / "csv")
     for path in ("streamed.sqlite", "stored.sqlite", "csv"):
@@ -40,7 +40,7 @@ def test_it_is_in_memory_streamed_and_stored(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("form", ["sqlite", "csv"])
 def test_it_has_numbers_where_no_job_has_ended(tmp_path: Path, form: str) -> None:
-    whole = simulate(4, JOBS, until=0.5)
+    whole = simulate(4, JOBS, "fcfs", until=0.5)
     getattr(whole, f"to_{form}")(tmp_path / f"stored.{form}")
     read = load_result(tmp_path / f"stored.{form}").jobs["turnaround"]
     assert read.dtype == np.float64

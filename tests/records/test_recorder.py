@@ -298,7 +298,7 @@ def test_progress_draws_with_tqdm(capsys):
 
 
 def test_a_run_that_is_stopped_before_its_first_job_begins_and_ends_then(tmp_path: Path) -> None:
-    result = simulate(4, Workload({"submit": [2], "run": [5], "processors": [1]}), until=1)
+    result = simulate(4, Workload({"submit": [2], "run": [5], "processors": [1]}), "fcfs", until=1)
     assert (result.started, result.ended) == (1.0, 1.0)
     result.to_sqlite(tmp_path / "a.db")
     assert load_result(tmp_path / "a.db").jobs["status"].tolist() == ["unsubmitted"]

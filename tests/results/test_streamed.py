@@ -78,7 +78,7 @@ def test_a_record_stored_at_the_end_can_be_opened_too(tmp_path: Path) -> None:
 def test_a_log_that_is_not_sorted_has_metrics_in_one_pass_over_an_index(tmp_path: Path) -> None:
     jobs = 40_000
     log = Workload({"submit": np.arange(jobs)[::-1], "run": np.ones(jobs), "processors": np.ones(jobs, int)})
-    whole = simulate(4, log)
+    whole = simulate(4, log, "fcfs")
     whole.to_sqlite(tmp_path / "a.db")
     assert open_result(tmp_path / "a.db").numbers() == pytest.approx(whole.numbers(), rel=1e-9, nan_ok=True)
     pytest.importorskip("pyarrow")
@@ -91,7 +91,7 @@ def test_a_log_that_is_not_sorted_has_metrics_in_one_pass_over_an_index(tmp_path
 def test_a_run_that_fails_leaves_what_it_has_and_the_old_file(tmp_path: Path, name: str) -> None:
     if name == "record.parquet":
         pytest.importorskip("pyarrow")
-    simulate(128, week().of(load_workload("probe-4")), stream=tmp_path / name)
+    simulate(128, week().of(load_workload("probe-4")), "fcfs", stream=tmp_path / name)
     with pytest.raises(RuntimeError, match="enough"):
         simulate(128, week(), "easy", stream=tmp_path / name, observers=[Fails()])
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, f"{name}.unfinished"]
@@ -131,11 +131,11 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as connection, connection:
         connection.execute("CREATE TABLE mine (x)")
     with pytest.raises(InputError, match="cannot be replaced: it is a database of another program"):
-        simulate(128, week(), stream=tmp_path / "other.db")
+        simulate(128, week(), "fcfs", stream=tmp_path / "other.db")
     with pytest.raises(InputError, match="no folder"):
-        simulate(128, week(), stream=tmp_path / "none" / "a.db")
+        simulate(128, week(), "fcfs", stream=tmp_path / "none" / "a.db")
     with pytest.raises(InputError, match="must be a file, got a device or a pipe"):
-        simulate(128, week(), stream="/dev/null")
+        simulate(128, week(), "fcfs", stream="/dev/null")
     simulate("hetsim-slow", "layered:n=10").to_sqlite(tmp_path / "tasks.db")
     with pytest.raises(InputError, match="must be a result of jobs, got one of a machine"):
         open_result(tmp_path / "tasks.db")
@@ -143,8 +143,8 @@ def test_files_of_others_are_not_replaced(tmp_path: Path) -> None:
 
 def test_a_log_without_jobs_that_can_run_has_a_record(tmp_path: Path) -> None:
     log = Workload({"submit": [0, 1], "run": [5, 5], "processors": [9, 9]})
-    result = simulate(4, log, stream=tmp_path / "a.db")
+    result = simulate(4, log, "fcfs", stream=tmp_path / "a.db")
     assert result.metrics()["status"] == {"rejected": 2}
     assert result.load().jobs["reason"].tolist() == ["larger than the machine"] * 2
-    none = simulate(4, ChunkedWorkload(lambda: iter(())), stream=tmp_path / "b.db")
+    none = simulate(4, ChunkedWorkload(lambda: iter(())), "fcfs", stream=tmp_path / "b.db")
     assert none.metrics()["jobs"] == len(none.load().jobs) == 0

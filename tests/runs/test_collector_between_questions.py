@@ -29,7 +29,7 @@ def resting() -> bool:
 
 
 def stepped() -> Simulation:
-    sim = start(12, "probe-4")
+    sim = start(12, "probe-4", "fcfs")
     assert sim.next_decision() is not None
     return sim
 
@@ -37,7 +37,7 @@ def stepped() -> Simulation:
 def test_a_thousand_questions_freeze_once(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[None] = []
     freeze = gc.freeze
-    sim, questions = start(128, "lublin-128-week"), 0
+    sim, questions = start(128, "lublin-128-week", "fcfs"), 0
     monkeypatch.setattr(gc, "freeze", lambda: frozen.append(None) or freeze())
     while sim.next_decision() is not None and questions < 1000:
         assert resting()
@@ -51,7 +51,7 @@ def test_a_thousand_questions_freeze_once(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_it_rests_while_a_long_queue_is_restored() -> None:
     waiting = Workload({"submit": np.zeros(8_000), "run": np.ones(8_000), "processors": np.ones(8_000)})
-    snapshot = start(1, waiting).run(until=0.5).snapshot()
+    snapshot = start(1, waiting, "fcfs").run(until=0.5).snapshot()
     found: list[str] = []
     gc.callbacks.append(lambda phase, _: found.append(phase))
     try:
@@ -76,7 +76,7 @@ def test_it_ends_when_the_simulation_runs_or_is_dropped() -> None:
     one, other = stepped(), stepped()
     one.run()
     assert resting()
-    simulate(12, "probe-4")
+    simulate(12, "probe-4", "fcfs")
     assert resting()
     del other
     assert not resting()

@@ -173,11 +173,11 @@ class Sampler(Observer):
 
 
 def test_observers_that_sample_for_ever_do_not_hold_a_simulation_up() -> None:
-    assert simulate(4, [Job(run=10)], observers=[Sampler]).ended == 10
+    assert simulate(4, [Job(run=10)], "fcfs", observers=[Sampler]).ended == 10
 
 
 def test_processes_of_users_prolong_a_simulation_as_ever() -> None:
-    simulation = start(4, [Job(run=10)])
+    simulation = start(4, [Job(run=10)], "fcfs")
 
     def later(env: Environment) -> Any:
         yield env.timeout(100)

@@ -26,7 +26,7 @@ def log(**columns):
 @pytest.mark.few(3)
 @pytest.mark.parametrize("jobs", MIXED)
 def test_ids_and_users_of_different_types_side_by_side(jobs, tmp_path):
-    result = simulate(4, jobs)
+    result = simulate(4, jobs, "fcfs")
     assert result.metrics()["jobs"] == len(jobs)
     result.to_json(tmp_path / "result.json")
     result.plot.overview()
@@ -36,7 +36,7 @@ def test_ids_and_users_of_different_types_side_by_side(jobs, tmp_path):
 
 def test_duplicate_ids_in_scripts_are_errors():
     with pytest.raises(InputError, match="duplicate job id 'a'"):
-        simulate(4, [Job(id="a", run=1), Job(id="a", run=1)])
+        simulate(4, [Job(id="a", run=1), Job(id="a", run=1)], "fcfs")
     cluster = Cluster(Environment(), 4)
     cluster.submit(Job(id="a", run=1))
     with pytest.raises(InputError, match="duplicate job id 'a'"):
@@ -106,7 +106,7 @@ def test_unknown_queues_and_partitions_below_a_broker_are_errors_in_scripts():
 
 
 def test_a_job_without_an_id_gets_a_number_that_is_no_id():
-    assert simulate(4, [Job(id=2, run=1), Job(run=1)]).jobs["job"].tolist() == [2, 3]
+    assert simulate(4, [Job(id=2, run=1), Job(run=1)], "fcfs").jobs["job"].tolist() == [2, 3]
     cluster = Cluster(Environment(), 4)
     assert [cluster.submit(job).id for job in (Job(id=2, run=1), Job(run=1), Job(run=1))] == [2, 3, 4]
 
@@ -120,7 +120,7 @@ def test_a_job_without_an_id_gets_a_number_that_is_no_id():
     ],
 )
 def test_duplicate_ids_in_logs_are_repaired_and_counted(ids, kept):
-    result = simulate(4, log(job=ids))
+    result = simulate(4, log(job=ids), "fcfs")
     assert sorted(map(str, result.jobs["job"].tolist())) == sorted(map(str, kept))
     assert sum(result.report.repaired.values()) == len(ids) - len(set(ids))
     brokered = simulate({"a": 4, "b": 4}, log(job=ids))
@@ -132,24 +132,24 @@ def test_duplicate_ids_in_logs_are_repaired_and_counted(ids, kept):
 def test_unknown_partitions_and_queues_are_errors_in_scripts_only(platform, names):
     (kind, name), *_ = names.items()
     with pytest.raises(InputError, match=f"job 1: unknown {kind} '{name}'; known {kind}s: "):
-        simulate(platform, [Job(id=1, run=1, **names)])
+        simulate(platform, [Job(id=1, run=1, **names)], "fcfs")
     with pytest.raises(InputError, match=f"unknown {kind} '{name}'"):
         Cluster(Environment(), platform).submit(Job(run=1, **names))
-    assert simulate(platform, log(**{kind: [name]})).metrics()["status"] == {"completed": 1}
+    assert simulate(platform, log(**{kind: [name]}), "fcfs").metrics()["status"] == {"completed": 1}
 
 
 def test_jobs_cut_at_their_request_are_noted_with_their_share_of_work():
-    result = simulate(4, log(requested=[5, 20, 10, 10]))
+    result = simulate(4, log(requested=[5, 20, 10, 10]), "fcfs")
     text = "1 of 4 jobs run longer than they request: stopped at their requested time, without 12.5 % of all work"
     assert any(line.startswith(text) for line in result.report.lines())
     assert text in result.summary()
-    (note,) = simulate(4, [Job(run=1e6, requested=1e6), Job(run=2, requested=1)]).report.notes
+    (note,) = simulate(4, [Job(run=1e6, requested=1e6), Job(run=2, requested=1)], "fcfs").report.notes
     assert note.startswith("1 of 2 jobs run longer than they request: stopped at their requested time (overrun=")
-    assert not simulate(4, log(requested=[5, 20, 10, 10]), overrun="continue").report.notes
+    assert not simulate(4, log(requested=[5, 20, 10, 10]), "fcfs", overrun="continue").report.notes
 
 
 def test_partitions_taken_as_one_and_memory_are_noted():
-    notes = simulate(4, log(partition=[1, 2, 2, 3], requested_memory=[0, 5, 5, -1])).report.notes
+    notes = simulate(4, log(partition=[1, 2, 2, 3], requested_memory=[0, 5, 5, -1]), "fcfs").report.notes
     assert notes == (
         "the log's 3 partitions are simulated as one machine",
         "2 jobs request memory per processor, which is not simulated",
@@ -162,17 +162,17 @@ def test_a_preemptive_policy_without_queues_that_preempt_is_noted():
 
 
 def test_jobs_without_a_request_are_told_where_others_have_one():
-    assert not simulate(4, [Job(run=1), Job(run=2)]).report
-    assert simulate(4, [Job(run=1), Job(run=2, requested=5)]).report.repaired == {
+    assert not simulate(4, [Job(run=1), Job(run=2)], "fcfs").report
+    assert simulate(4, [Job(run=1), Job(run=2, requested=5)], "fcfs").report.repaired == {
         "requested time missing: run time used": 1
     }
 
 
 def test_notes_survive_a_file(tmp_path):
-    result = simulate(4, log(partition=[1, 2]))
+    result = simulate(4, log(partition=[1, 2]), "fcfs")
     result.to_csv(tmp_path / "result")
     assert load_result(tmp_path / "result").report.notes == result.report.notes != ()
 
 
 def test_replications_of_mixed_ids():
-    assert "wait_mean" in str(replicate(lambda seed: simulate(4, MIXED[2], seed=seed), 2).summary())
+    assert "wait_mean" in str(replicate(lambda seed: simulate(4, MIXED[2], "fcfs", seed=seed), 2).summary())

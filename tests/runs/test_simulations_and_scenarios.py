@@ -106,7 +106,7 @@ def test_every_kind_can_be_stepped(kind: str) -> None:
 
 
 def test_decisions_are_applied_at_once_and_checked() -> None:
-    simulation = start(4, LOG)
+    simulation = start(4, LOG, "fcfs")
     view = simulation.next_decision()
     assert view is not None
     first, second = view.waiting
@@ -185,9 +185,9 @@ def test_questions_end_at_the_instant_at_which_the_simulation_does() -> None:
 
 def test_without_a_question_there_is_nothing_to_decide() -> None:
     with pytest.raises(InputError, match="no decision is awaited"):
-        start(4, LOG).decide()
+        start(4, LOG, "fcfs").decide()
     with pytest.raises(InputError, match="decide_on='event'"):
-        start(4, LOG, decide_on="event").next_decision()
+        start(4, LOG, "fcfs", decide_on="event").next_decision()
 
 
 def test_a_system_of_a_script_is_taken_as_it_is() -> None:
@@ -284,8 +284,8 @@ def test_objects_and_large_work_are_to_be_given_again() -> None:
     stored = Scenario.from_document(result.scenario)
     with pytest.raises(InputError, match="was passed as an object: pass it as run"):
         stored.run()
-    assert starts(stored.run(policy="fcfs", until=None)) == starts(simulate(4, LOG))
-    made = Scenario.from_document(simulate(4, [Job(run=1)]).scenario)
+    assert starts(stored.run(policy="fcfs", until=None)) == starts(simulate(4, LOG, "fcfs"))
+    made = Scenario.from_document(simulate(4, [Job(run=1)], "fcfs").scenario)
     with pytest.raises(InputError, match="made in Python, or too large"):
         made.run()
 

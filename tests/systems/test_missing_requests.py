@@ -212,7 +212,7 @@ def test_a_prediction_is_not_cut_by_the_run_time_of_its_job() -> None:
         jobs = [Job(id=i, submit=100.0 * i, run=50, user=1) for i in range(3)]
         seen = Seen()
         result = simulate(
-            4, [*jobs, Job(id="x", submit=400, run=run, user=1, requested=None)], estimates="recent-two",
+            4, [*jobs, Job(id="x", submit=400, run=run, user=1, requested=None)], "fcfs", estimates="recent-two",
             observers=[seen],
         )  # fmt: skip
         assert (result.jobs["end"] - result.jobs["start"]).tolist() == [50, 50, 50, run]

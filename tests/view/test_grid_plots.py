@@ -54,7 +54,7 @@ def test_flows_show_the_bytes_of_each_pair():
     ax = result.plot.flows()
     assert [label.get_text() for label in (*ax.get_yticklabels(), *ax.get_xticklabels())] == ["a", "b"]
     assert ax.images[0].get_array().tolist() == [[20]]
-    assert ax.get_title(loc="left") == "siloed: 20B moved"
+    assert ax.get_title(loc="left") == "20B moved\nsiloed: 1 job, 8 processors"
     every = result.plot.flows(every=True).images[0].get_array()
     assert np.ma.filled(every, 0).tolist() == [[0, 20], [0, 0]]
 

@@ -65,7 +65,7 @@ def test_title_and_size_are_the_users(faces, name):
     found = drawn(faces, name)(title="mine", figsize=(5.5, 3.5))
     figure = getattr(found, "figure", None) or found
     assert figure.get_size_inches().tolist() == [5.5, 3.5]
-    texts = [figure.get_suptitle(), *(ax.get_title(loc="left") for ax in figure.axes)]
+    texts = [*figure.get_suptitle().split("\n"), *(ax.get_title(loc="left") for ax in figure.axes)]
     assert "mine" in [*texts, *(text.get_text() for ax in figure.axes for text in ax.texts)]
 
 

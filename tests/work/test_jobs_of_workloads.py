@@ -90,7 +90,7 @@ def test_jobs_keep_all_that_a_log_requests():
 
 def test_a_negative_run_time_is_told_from_a_missing_one():
     log = Workload({"job": [1, 2, 3], "submit": [0, 1, 2], "run": [-1, -500, 0], "processors": [1, 1, 1]})
-    result = simulate(4, log)
+    result = simulate(4, log, "fcfs")
     assert result.report.rejected == {"run time missing": 1, "run time negative": 1}
     assert result.jobs["reason"].tolist() == ["run time missing", "run time negative", ""]
 

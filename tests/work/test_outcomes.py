@@ -203,7 +203,9 @@ def test_continued_snapshots_end_as_the_whole(shape, cut):
 
 def test_what_ifs_know_nothing_of_outcomes():
     sim = start(
-        4, [Job(id=1, run=50, requested=60, processors=4), *chain("failed")[:0], Job(id=2, run=5, outcome="failed")]
+        4,
+        [Job(id=1, run=50, requested=60, processors=4), *chain("failed")[:0], Job(id=2, run=5, outcome="failed")],
+        "fcfs",
     )
     sim.run(until=1)
     seen = sim.snapshot().expected()

@@ -34,7 +34,7 @@ def test_words_read_as_the_array_of_their_texts(texts: list[str], word: str, dat
 
 
 def test_a_result_keeps_one_byte_a_job_for_its_status() -> None:
-    status = simulate(None, "lublin-128-week").jobs["status"]
+    status = simulate(None, "lublin-128-week", "fcfs").jobs["status"]
     assert status.nbytes == len(status)
     assert (status == "completed").sum() == len(status)
     assert status[0] == "completed"
@@ -48,7 +48,7 @@ def test_a_result_keeps_one_byte_a_job_for_its_status() -> None:
 def test_stores_and_data_frames_have_the_words(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     pandas = pytest.importorskip("pandas")
-    result = simulate(None, "probe-4")
+    result = simulate(None, "probe-4", "fcfs")
     result.to_sqlite(tmp_path / "probe.db")
     result.to_csv(tmp_path / "csv")
     result.to_parquet(tmp_path / "parquet")

@@ -351,7 +351,7 @@ def test_elsewhere_tasks_in_no_order_are_told_once() -> None:
     assert {file.name for file in flow.inputs} == {"f", "g"}
     assert flow.labelled("x").report.notes == flow.report.notes
     assert flow.map(lambda task: task).report.notes == flow.report.notes
-    assert simulate(4, flow).report.notes[0] == flow.report.notes[0]
+    assert simulate(4, flow, "fcfs").report.notes[0] == flow.report.notes[0]
     assert simulate("multicore-2x10", flow).report.notes == flow.report.notes
     ordered = [("a", "b"), ("c", "a")]  # c reads what is there before, and a writes it anew
     assert not by_files(("a", "", "fg"), ("b", "f", ""), ("c", "g", ""), pairs=ordered).report.notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import attrs
 import numpy as np
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from simmodel.view.style import Size
+    from simmodel.view.style import Look, Size
 
 __all__ = ["Calibration"]
 
@@ -171,7 +171,12 @@ class Calibration(Shown):
     plot_errors = site_errors
 
     def plot_convergence(
-        self, others: Mapping[str, Calibration] | None = None, *, title: str | None = None, figsize: Size | None = None
+        self,
+        others: Mapping[str, Calibration] | None = None,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        **look: Unpack[Look],
     ) -> Figure:
         """Draw the best loss over the trials; see :mod:`simmodel.view.calibration_plots`.
 
@@ -180,7 +185,7 @@ class Calibration(Shown):
         others
             calibrations of the same model by other methods, by name
         """
-        return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize)
+        return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize, **look)
 
     @property
     def failed(self) -> Table:

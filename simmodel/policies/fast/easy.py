@@ -178,7 +178,8 @@ class FastEasy:
             exact = exact and (requested > limit) == (now + requested > at)  # but for rounding
             yield new_start((job, place, None, None, None))
         if not promises:
-            self._blocked[place] = (place.version if holds else -1, head, at, extra, exact)
+            lasts = holds and not place.running.endless  # what is kept beside endless work is noted at each decision
+            self._blocked[place] = (place.version if lasts else -1, head, at, extra, exact)
 
     def _with_new(self, view: View, place: Pool, last: tuple[int, LiveJob, float, int, bool]) -> Iterable[Decision]:
         """Decide when the only changes since the last decision are new jobs.
@@ -204,7 +205,8 @@ class FastEasy:
         requested = found.planned
         if requested > limit:
             extra -= found.width
-        holds = found.expected == requested and (requested > limit) == (now + requested > at) and not place.paced
+        holds = found.expected == requested < INFINITY and (requested > limit) == (now + requested > at)
+        holds = holds and not place.paced
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
         return (new_start((found, place, None, None, None)),)
 
@@ -222,7 +224,7 @@ class FastEasy:
         while (found := promise.next()) is not None:
             job, allocation = found
             yield Start(job, place, None, allocation)
-        self._last[place] = promise.version, head, promise.bars
+        self._last[place] = -1 if place.running.endless else promise.version, head, promise.bars
 
     def _by_rule(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         """Decide by the rule, as long as a job could start."""
@@ -233,7 +235,7 @@ class FastEasy:
                 if not self._promises:
                     continue
             elif type(decision) is Start:
-                lasts = lasts and decision.work.expected == decision.work.planned
+                lasts = lasts and decision.work.expected == decision.work.planned < INFINITY
             yield decision
             if self._none_fits(view, place):
                 break

@@ -310,7 +310,7 @@ def register_placement(name: str, nodes: Nodes | type[NodeChoice], description: 
     >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
     >>> register_placement("last", lambda table, candidates, count: candidates[::-1])
     >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=8)], placement="last")])
-    >>> simulate(spec, [Job(nodes=2, cores_per_node=4, run=10)]).runs["nodes"]
+    >>> simulate(spec, [Job(nodes=2, cores_per_node=4, run=10)], "fcfs").runs["nodes"]
     array([(2, 3)], dtype=object)
     >>> del PLACEMENTS["last"]
     """

@@ -142,6 +142,10 @@ def check(policy: str, place: str, seed: int) -> None:
     assert fast == rule, seed
 
 
+def test_what_is_kept_beside_endless_work_is_noted_at_decisions_that_start_nothing() -> None:
+    check("easy-sjbf", "counts", 2546)  # at 80 job 20 comes and nothing is free; what falls free at 82 is kept
+
+
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=up_to(100, 10))

@@ -435,14 +435,14 @@ NODE_LOG = {
 
 def test_a_log_that_gives_nodes_and_processors():
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4, cores=32, memory=4e9)])])
-    result = simulate(spec, Workload(NODE_LOG))
+    result = simulate(spec, Workload(NODE_LOG), "fcfs")
     assert result.runs["nodes"].tolist() == [(0, 1), (2, 3)]
     assert result.jobs["start"].tolist() == [0, 0]
     assert not result.report.repaired
 
 
 def test_a_log_with_memory_on_a_platform_of_processors():
-    result = simulate(64, Workload(NODE_LOG))
+    result = simulate(64, Workload(NODE_LOG), "fcfs")
     assert result.jobs["start"].tolist() == [0, 5]
     assert result.report.repaired == {"GPUs or memory not on the platform: request ignored": 1}
 

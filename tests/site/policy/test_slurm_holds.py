@@ -144,7 +144,7 @@ def test_nodes_of_ended_jobs_stay_taken_after_a_snapshot_too() -> None:
     before.ended(10.0, "1", 0b011, stopped=False)
     before.ended(10.2, "1", 0b100, stopped=True)
     after.restore(json.loads(json.dumps(before.state())))
-    (pool,) = start(1, [Job(run=1)]).system.places
+    (pool,) = start(1, [Job(run=1)], "fcfs").system.places
     pool.name = "1"
     for each in (before, after):
         assert (each.next_run, each.nodes(pool), each.wait(11.0), each.nodes(pool)) == (10.7, 0b111, True, 0b011)

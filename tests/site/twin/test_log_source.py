@@ -32,7 +32,7 @@ def recorded_log() -> Workload:
 
 def test_both_are_sources() -> None:
     assert isinstance(RecordedLog(recorded_log(), "alps"), Source)
-    assert isinstance(AdvisedLog(start(None, "schedtwin"), "alps"), Source)
+    assert isinstance(AdvisedLog(start(None, "schedtwin", "fcfs"), "alps"), Source)
 
 
 def test_a_recorded_log_tells_its_jobs_and_each_instant() -> None:

@@ -429,6 +429,7 @@ def test_reservations_stay_out_of_the_total():
     result = simulate(
         on_processors(4, reservations=[ReservationSpec(name="r", start=10, end=20, processors=2)]),
         [Job(processors=2, run=10, submit=1, partition="r"), Job(processors=4, run=10)],
+        "fcfs",
     )
     assert result.processors == 4
     assert result.jobs["start"].tolist() == [10, 0]

@@ -36,7 +36,7 @@ def test_dependencies_after_end_start_and_success():
         Job(id="chain", run=1, dependencies=[Dependency("never", "end")]),
         Job(id="late", submit=70, run=1, dependencies=["slow"]),
     ]
-    result = simulate(8, jobs)
+    result = simulate(8, jobs, "fcfs")
     assert result.jobs["start"][[0, 1, 2, 3, 4, 7]].tolist() == [0, 0, 50, 7, 55, 70]
     assert result.jobs["status"].tolist() == [
         "completed",
@@ -56,7 +56,7 @@ def test_a_dependency_may_be_submitted_later_and_one_that_never_comes_is_named()
     jobs = [Job(id="b", run=1, dependencies=["a"]), Job(id="a", submit=10, run=5)]
     assert starts(4, jobs) == [15, 10]
     with pytest.raises(Stalled, match="job b has waited since 0 s for the end of job x, which was never submitted"):
-        simulate(4, [Job(id="b", run=1, dependencies=["x"])])
+        simulate(4, [Job(id="b", run=1, dependencies=["x"])], "fcfs")
 
 
 def test_dependencies_on_jobs_that_are_rejected():
@@ -65,7 +65,7 @@ def test_dependencies_on_jobs_that_are_rejected():
         Job(id="after", run=1, dependencies=["large"]),
         Job(id="hopes", run=1, dependencies=[Dependency("large", "success")]),
     ]
-    result = simulate(8, jobs)
+    result = simulate(8, jobs, "fcfs")
     assert result.jobs["status"].tolist() == ["rejected", "completed", "cancelled"]
     assert result.report.rejected["larger than the machine"] == 1
 
@@ -80,7 +80,7 @@ def test_cancelled_while_waiting_blocked_or_running():
         Job(processors=4, run=10),
         Job(id="blocked", run=1, dependencies=[3], cancel=5),
     ]
-    result = simulate(4, jobs)
+    result = simulate(4, jobs, "fcfs")
     assert result.jobs["status"].tolist() == ["cancelled", "cancelled", "completed", "cancelled"]
     assert result.jobs["end"].tolist() == [60, 30, 70, 5]
     assert result.jobs["start"][2] == 60
@@ -138,7 +138,7 @@ def test_what_a_queue_does_not_take():
     jobs = [Job(run=10, requested=200, queue="short")] + [
         Job(processors=10, run=10, queue="long", user="ada") for _ in range(6)
     ]
-    result = simulate(LIMITED, jobs)
+    result = simulate(LIMITED, jobs, "fcfs")
     assert result.jobs["status"].tolist() == ["rejected"] + ["completed"] * 3 + ["rejected"] * 3
     assert "queue short allows 100" in result.jobs["reason"][0]
     assert "queue long allows 3" in result.jobs["reason"][4]
@@ -408,7 +408,7 @@ def test_a_job_without_an_id_gets_the_first_number_that_is_free() -> None:
 
 
 def test_a_run_may_stop_in_the_middle():
-    result = simulate(1, [Job(run=10), Job(run=10), Job(submit=50, run=1)], until=15)
+    result = simulate(1, [Job(run=10), Job(run=10), Job(submit=50, run=1)], "fcfs", until=15)
     assert result.jobs["status"].tolist() == ["completed", "running", "unsubmitted"]
 
 
@@ -434,7 +434,7 @@ def test_a_job_that_a_limit_held_starts_once_the_end_before_it_is_told():
         def job_ended(self, run, status):
             told.append((status, run.job.id))
 
-    simulate(spec, [Job(run=5, queue="one"), Job(run=5, queue="one")], decide_on="event", observers=[Watch()])
+    simulate(spec, [Job(run=5, queue="one"), Job(run=5, queue="one")], "fcfs", decide_on="event", observers=[Watch()])
     assert told == [("started", 1), ("completed", 1), ("started", 2), ("completed", 2)]
 
 

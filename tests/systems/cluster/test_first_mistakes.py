@@ -55,6 +55,10 @@ def test_a_misspelled_option_is_told_the_right_one():
 def test_a_data_frame_is_a_workload():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"submit": [0, 0], "run": [5, 5], "processors": [4, 4]})
-    assert simulate(4, frame).jobs["start"].tolist() == simulate(4, Workload(frame)).jobs["start"].tolist() == [0, 5]
+    assert (
+        simulate(4, frame, "fcfs").jobs["start"].tolist()
+        == simulate(4, Workload(frame), "fcfs").jobs["start"].tolist()
+        == [0, 5]
+    )
     with pytest.raises(InputError, match=r"must be a name or a path .*, got a DataFrame"):
         load_workload(frame)

@@ -75,7 +75,7 @@ def test_alone_a_job_takes_as_long_as_its_slowest_link_or_its_processors(network
         job = drawn(rng, 24)
         loads = moved(topology, job.traffic, range(job.nodes))
         seconds = max([job.compute, *(size / topology.link(name).bandwidth for name, size in loads.items())])
-        assert ends(simulate(spec, [job])) == pytest.approx([seconds], rel=1e-12)
+        assert ends(simulate(spec, [job], "fcfs")) == pytest.approx([seconds], rel=1e-12)
 
 
 def test_each_phase_begins_after_the_longest_latency_of_its_messages():
@@ -120,7 +120,7 @@ def test_jobs_over_links_with_latencies_end_as_those_of_simgrid(case):
 def test_a_job_computes_as_fast_as_its_slowest_node():
     spec = machine("star:4", NodeSpec(count=2, speed=2.0), NodeSpec(count=2), bandwidth="10B/s")
     for nodes, seconds in ((2, 30.0), (3, 60.0)):
-        assert ends(simulate(spec, [Job(nodes=nodes, compute=60, traffic=Traffic("ring"))])) == [seconds]
+        assert ends(simulate(spec, [Job(nodes=nodes, compute=60, traffic=Traffic("ring"))], "fcfs")) == [seconds]
 
 
 def placed(where):
@@ -169,7 +169,7 @@ def check_together(seed, network, sharing, count):
         left -= job.nodes
         if not left:
             break
-    result = simulate(spec, jobs, sharing=sharing)
+    result = simulate(spec, jobs, "fcfs", sharing=sharing)
     nodes = {run["job"]: run["nodes"] for run in result.runs.rows()}
     loads = [moved(topology, job.traffic, nodes[job.id]) for job in jobs]
     capacities = {name: topology.link(name).bandwidth for uses in loads for name in uses}
@@ -303,7 +303,7 @@ def test_a_reservation_shares_the_links_of_its_partition():
     spec = ClusterSpec(partitions=spec.partitions, reservations=[reservation])
     send = Traffic([[0, 100], [0, 0]])
     jobs = [Job(nodes=2, traffic=send, partition="course", requested=50), Job(nodes=2, traffic=send, partition="batch")]
-    assert ends(simulate(spec, jobs)) == [20, 20]
+    assert ends(simulate(spec, jobs, "fcfs")) == [20, 20]
 
 
 # ---------------------------------------------------------------------- sizes
@@ -447,7 +447,9 @@ def test_cuts_change_no_end(seed, policy, overrun, sharing, latency):
 
 
 def test_a_what_if_knows_the_requested_time_alone():
-    simulation = start(star(), [Job(id=1, nodes=4, traffic=RING, requested=50), Job(id=2, nodes=4, run=5, submit=1)])
+    simulation = start(
+        star(), [Job(id=1, nodes=4, traffic=RING, requested=50), Job(id=2, nodes=4, run=5, submit=1)], "fcfs"
+    )
     simulation.run(until=4)
     seen = simulation.system.snapshot(actual=False)
     assert (seen.running[0].pace, seen.running[0].work.spec.traffic, seen.running[0].end) == (None, None, None)
@@ -498,7 +500,7 @@ def test_seconds_lost_are_those_beyond_the_time_alone():
     observer = Slowed()
     spec = machine("dragonfly:2,2;5;2;2")
     jobs = [drawn(random.Random(n), 10, id=n, submit=n / 2) for n in range(20)]
-    result = simulate(spec, jobs, observers=[observer])
+    result = simulate(spec, jobs, "fcfs", observers=[observer])
     runs = {run["job"]: run for run in result.runs.rows()}
     assert len(observer.told) == 20
     for job, slowed in observer.told:
@@ -523,7 +525,7 @@ def test_an_explanation_says_who_slowed_a_job_and_where():
 
 
 def test_a_run_without_traffic_has_no_columns_about_it():
-    result = simulate(star(), [Job(nodes=2, run=5)])
+    result = simulate(star(), [Job(nodes=2, run=5)], "fcfs")
     assert "stretch" not in result.runs
 
 
@@ -586,7 +588,7 @@ def test_traffic_needs_nodes_in_a_network(spec):
     cluster = Cluster(Environment(), spec)
     with pytest.raises(ImpossibleWork, match="traffic among its nodes requested, batch has no network"):
         cluster.submit(Job(processors=2, traffic=RING))
-    report = simulate(spec, [Job(processors=2, traffic=RING)]).report
+    report = simulate(spec, [Job(processors=2, traffic=RING)], "fcfs").report
     assert "batch has no network" in str(report)
 
 

@@ -92,7 +92,7 @@ def test_corrections_end_at_the_request() -> None:
         assert job.run.expected_end == expected
     env.run()
     assert job.state == "completed"
-    stopped = simulate(4, [Job(processors=3, run=500, requested=100)], estimates=Same(10)).jobs
+    stopped = simulate(4, [Job(processors=3, run=500, requested=100)], "fcfs", estimates=Same(10)).jobs
     assert (stopped["end"].tolist(), stopped["status"].tolist()) == ([100], ["timeout"])
 
 
@@ -302,9 +302,9 @@ def test_wrong_estimates() -> None:
         ("own-past(9)", "q: must be a number from 0 to 1, got 9"),
     ):
         with pytest.raises(InputError, match=message):
-            simulate(4, [Job(run=1)], estimates=wrong)
+            simulate(4, [Job(run=1)], "fcfs", estimates=wrong)
     with pytest.raises(InputError, match="predictor 'Same': must predict seconds >= 0, got -5 for job 1"):
-        simulate(4, [Job(run=1)], estimates=Same(-5))
+        simulate(4, [Job(run=1)], "fcfs", estimates=Same(-5))
 
 
 # ---------------------------------------------------------------------- real logs

@@ -129,14 +129,14 @@ def test_jobs_of_a_script_replay_in_chunks(tmp_path: Path) -> None:
 
 def test_ids_that_come_again_in_a_later_chunk_are_new(tmp_path: Path) -> None:
     log = Workload({"job": [1, 2, 1, 2, 5], "submit": [0, 1, 2, 3, 4], "run": [5] * 5, "processors": [1] * 5})
-    found = simulate(4, ChunkedWorkload.of(log, 2), stream=tmp_path / "a.db").load()
+    found = simulate(4, ChunkedWorkload.of(log, 2), "fcfs", stream=tmp_path / "a.db").load()
     assert found.jobs["job"].tolist() == [1, 2, 3, 4, 5]
-    assert found.report == simulate(4, log).report
+    assert found.report == simulate(4, log, "fcfs").report
 
 
 def refused(log: Workload | ChunkedWorkload, folder: Path, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
-        simulate(4, log, stream=folder / "a.db", **options)
+        simulate(4, log, "fcfs", stream=folder / "a.db", **options)
     return str(caught.value)
 
 
@@ -150,7 +150,7 @@ def test_logs_that_cannot_be_read_in_chunks_get_one_sentence(tmp_path: Path) -> 
     assert "job 2: must not wait for other jobs to be read in chunks" in refused(Workload(after), tmp_path)
     assert refused(Workload(columns), tmp_path, events=True).startswith("events: must be False")
     with pytest.raises(InputError, match="must be in memory, unless"):
-        simulate(4, ChunkedWorkload.of(Workload(columns)))
+        simulate(4, ChunkedWorkload.of(Workload(columns)), "fcfs")
     with pytest.raises(InputError, match="must be in memory for a broker"):
         simulate({"a": 4, "b": 4}, ChunkedWorkload.of(Workload(columns)), "round-robin", stream=tmp_path / "b.db")
     assert list(tmp_path.iterdir()) == []
@@ -158,7 +158,7 @@ def test_logs_that_cannot_be_read_in_chunks_get_one_sentence(tmp_path: Path) -> 
 
 def test_what_needs_all_jobs_is_refused_while_a_log_is_read(tmp_path: Path) -> None:
     log = Workload({"submit": [0, 9, 15], "run": [5] * 3, "processors": [1] * 3})
-    simulation = start(4, ChunkedWorkload.of(log, 1), stream=tmp_path / "a.db").run(until=3)
+    simulation = start(4, ChunkedWorkload.of(log, 1), "fcfs", stream=tmp_path / "a.db").run(until=3)
     with pytest.raises(SnapshotError, match="cannot be copied: it reads its workload in chunks"):
         simulation.snapshot()
     with pytest.raises(InputError, match="cannot take jobs one by one while it reads a workload in chunks"):

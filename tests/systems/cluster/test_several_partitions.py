@@ -229,7 +229,7 @@ def test_partitions_that_can_never_run_the_job_are_left_out():
     with pytest.raises(ImpossibleWork) as found:
         cluster.submit(Job(id=7, processors=4, run=100, partitions=["a", "b"]))
     assert str(found.value) == "cluster: job 7: 4 processors requested, a has 2; 100 s requested, b allows 60"
-    result = simulate(platform, [Job(id=7, processors=4, run=100, partitions=["a", "b"])])
+    result = simulate(platform, [Job(id=7, processors=4, run=100, partitions=["a", "b"])], "fcfs")
     assert result.jobs["status"].tolist() == ["rejected"]
     assert result.report.rejected == {"wider than a, which has 2; b allows 60": 1}
 
@@ -245,7 +245,7 @@ def test_unknown_names_and_reservations_in_a_list_are_errors(partitions, message
     reserved = ReservationSpec(name="r", partition="a", start=0, end=1000, processors=4)
     platform = spec(8, 4, reservations=[reserved])
     with pytest.raises(InputError) as found:
-        simulate(platform, [Job(id=7, run=1, partitions=partitions)])
+        simulate(platform, [Job(id=7, run=1, partitions=partitions)], "fcfs")
     assert str(found.value) == message
 
 

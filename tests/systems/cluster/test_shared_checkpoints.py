@@ -92,7 +92,9 @@ def test_times_that_are_no_binary_fractions_agree_up_to_rounding_and_meet_their_
     spec = shared(write=3, read=7)
     whole = fixed.seconds(9.3)
     for requested in (None, whole):
-        found = [simulate(spec, [Job(run=9.3, requested=requested, checkpoint=each)]) for each in (through, fixed)]
+        found = [
+            simulate(spec, [Job(run=9.3, requested=requested, checkpoint=each)], "fcfs") for each in (through, fixed)
+        ]
         assert ends(found[0]) == pytest.approx(ends(found[1]), rel=1e-12)
         assert found[0].jobs["status"].tolist() == ["completed"]
         assert kept(found[0])[-1] == kept(found[1])[-1] == 92

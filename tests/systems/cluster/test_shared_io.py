@@ -56,7 +56,7 @@ def random_jobs(seed, field):
 
 def test_a_job_starts_when_its_share_is_free():
     # Two writers at a time: 8 GB/s is the lower one of the bandwidths.
-    assert simulate(SHARED, [writer(i) for i in range(5)]).jobs["start"].tolist() == [0, 1, 10, 11, 20]
+    assert simulate(SHARED, [writer(i) for i in range(5)], "fcfs").jobs["start"].tolist() == [0, 1, 10, 11, 20]
 
 
 @pytest.mark.few(2)
@@ -190,7 +190,7 @@ def test_a_cut_run_ends_as_the_whole_one(policy):
 
 
 def test_what_runs_in_a_snapshot_withholds_its_share_again():
-    begun = start(SHARED, [writer(i) for i in range(3)])
+    begun = start(SHARED, [writer(i) for i in range(3)], "fcfs")
     begun.run(until=5)
     again = start(begun.snapshot())
     assert again.system.storages["scratch"].reading.withheld == 8e9
@@ -222,7 +222,7 @@ def attrs_of(document):
 
 def test_shares_are_columns_of_results_and_logs():
     jobs = [writer(0), Job(id=1, run=5, submit=1), Job(id=2, run=5, submit=2, bandwidth={"wan": 5e8})]
-    table = simulate(SHARED, jobs).jobs
+    table = simulate(SHARED, jobs, "fcfs").jobs
     assert str(table["bandwidth_scratch"].tolist()) == "[4000000000.0, nan, nan]"
     assert str(table["bandwidth_wan"].tolist()) == "[nan, nan, 500000000.0]"
     env = Environment()
@@ -234,7 +234,7 @@ def test_shares_are_columns_of_results_and_logs():
     log = Workload(
         {"submit": [0, 0, 0], "run": [9, 9, 9], "processors": [1, 1, 1], "bandwidth_scratch": [8e9, 5e9, -1]}
     )
-    assert simulate(SHARED, log).jobs["start"].tolist() == [0, 9, 9]
+    assert simulate(SHARED, log, "fcfs").jobs["start"].tolist() == [0, 9, 9]
     assert simulate(SHARED, log, "easy").jobs["start"].tolist() == [0, 9, 0]
     assert [dict(job.bandwidth) for job in log.jobs()] == [{"scratch": 8e9}, {"scratch": 5e9}, {}]
     assert simulate(SHARED, log.jobs(), "easy").jobs["start"].tolist() == [0, 9, 0]
@@ -253,9 +253,9 @@ def test_shares_are_read_from_tables():
 def test_shares_that_a_platform_does_not_have_are_told():
     log = Workload({"submit": [0, 0], "run": [9, 9], "processors": [1, 1], "bandwidth_tape": [8e9, -1]})
     told = "1 jobs request bandwidth of storages or links that the platform does not have"
-    assert told in simulate(8, log).report.notes
+    assert told in simulate(8, log, "fcfs").report.notes
     both = Workload({**{name: log[name] for name in log.table.names}, "bandwidth_wan": [1e9, 1e9]})
-    result = simulate(SHARED, both)
+    result = simulate(SHARED, both, "fcfs")
     assert result.report.repaired["bandwidth of storages and links not on the platform: ignored"] == 1
     assert result.jobs["start"].tolist() == [0, 9]
 

@@ -106,7 +106,9 @@ def test_the_largest_message_over_a_fatpipe_counts(tmp_path: Path) -> None:
         assert simulate(spec, [job], "fcfs").jobs["end"].tolist() == [end]
     star = "star:4 bandwidth=10MBps sharing=fatpipe"
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=4)], network=star)])
-    assert simulate(spec, [Job(nodes=4, traffic=Traffic("all-to-all", bytes="10MB"))]).jobs["end"].tolist() == [1.0]
+    assert simulate(spec, [Job(nodes=4, traffic=Traffic("all-to-all", bytes="10MB"))], "fcfs").jobs["end"].tolist() == [
+        1.0
+    ]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def test_it_runs_as_a_pilot_job_written_by_hand_does():
             yield machine.submit(DIAMOND)
 
     by_hand, made = (
-        simulate(4, [Job(processors=3, run=9), job]) for job in (Job(body=pilot, processors=2), inside(processors=2))
+        simulate(4, [Job(processors=3, run=9), job], "fcfs")
+        for job in (Job(body=pilot, processors=2), inside(processors=2))
     )
     assert by_hand.jobs["end"].tolist() == made.jobs["end"].tolist() == [9, 54]
 
@@ -141,7 +142,7 @@ def test_what_can_never_run_is_rejected():
     wide = inside(workflow=Workflow([Task(id="wide", run=1, cores=3)]))
     with pytest.raises(ImpossibleWork, match="no suitable processor has 3 cores"):
         Cluster(Environment(), 4).submit(wide)
-    result = simulate(4, [wide, inside(id=2)])
+    result = simulate(4, [wide, inside(id=2)], "fcfs")
     assert result.jobs["status"].tolist() == ["rejected", "completed"]
 
 
@@ -198,7 +199,7 @@ def test_below_a_broker_the_result_has_it_too():
 
 
 def test_a_stored_result_says_that_it_has_none(tmp_path):
-    simulate(4, [inside()]).to_sqlite(tmp_path / "run.sqlite")
+    simulate(4, [inside()], "fcfs").to_sqlite(tmp_path / "run.sqlite")
     with pytest.raises(InputError, match="or was stored; jobs that did: none"):
         load_result(tmp_path / "run.sqlite").workflow_of("flow")
 

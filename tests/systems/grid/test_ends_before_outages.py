@@ -37,7 +37,7 @@ def spec(at, **options):
 def test_a_grid_and_a_cluster_have_one_rule(at):
     jobs = [Job(id=1, run=10, processors=2), Job(id=2, run=10)]
     outage = OutageSpec(at=at, until=at + 5, processors=2, kind="failure")
-    cluster = simulate(ClusterSpec(partitions=[PartitionSpec(name="a", processors=2)], outages=[outage]), jobs)
+    cluster = simulate(ClusterSpec(partitions=[PartitionSpec(name="a", processors=2)], outages=[outage]), jobs, "fcfs")
     grid = simulate(
         spec(at), [Job(id=job.id, run=job.run, processors=job.processors, site="a") for job in jobs], "siloed"
     )

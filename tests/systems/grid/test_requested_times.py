@@ -32,10 +32,10 @@ def ends(job, *args, **options):
 def test_a_grid_a_cluster_and_a_broker_stop_a_job_alike():
     jobs = [Job(id=1, run=100, requested=50), Job(id=2, run=50, requested=50), Job(id=3, run=20, requested=50)]
     for platform in (8, {"a": 8}, GridSpec(sites=[SiteSpec(name="a", cores=8)])):
-        found = simulate(platform, jobs)
+        found = simulate(platform, jobs, "fcfs")
         assert found.jobs["end"].tolist() == [50, 50, 20]
         assert found.jobs["status"].tolist() == ["timeout", "completed", "completed"]
-        on = simulate(platform, jobs, overrun="continue")
+        on = simulate(platform, jobs, "fcfs", overrun="continue")
         assert on.jobs["end"].tolist() == [100, 50, 20]
         assert set(on.jobs["status"].tolist()) == {"completed"}
     with pytest.raises(InputError, match="overrun: must be 'stop' or 'continue', got 'kill'"):
