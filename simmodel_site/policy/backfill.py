@@ -184,7 +184,7 @@ class Window:
         for i in range(first, count - 1):
             slot = slots[i]
             nodes &= slot.nodes
-            if slots[i + 1].nodes & there & ~nodes:
+            if (slots[i + 1].nodes & there) | nodes != nodes:
                 return found, slot.end
             if slot.begin > end:
                 break

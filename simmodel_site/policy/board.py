@@ -20,6 +20,7 @@ from simmodel_site.policy.selection import (
     Shape,
     able,
     allocation_of,
+    at_least,
     bits_of,
     choose,
     choose_alike,
@@ -27,6 +28,7 @@ from simmodel_site.policy.selection import (
     flags_of,
     mask_of,
     nodes_in,
+    usable_cores,
 )
 from simmodel_site.policy.wishes import NOTHING, Wishes
 
@@ -426,6 +428,7 @@ class Board:
         self._busy: int | None = None
         self._free: dict[int, Free] = {}  # after so many ends
         self._able: dict[Each, dict[int, int]] = {}
+        self._rooms: dict[tuple[int, object], list[float]] = {}
         self.ends: list[int] = []  # of running jobs
         self._ever: dict[tuple[Shape, Where, int], bool] = {}
         self._grain: Grain = 1.0
@@ -510,6 +513,7 @@ class Board:
         self.version += 1
         self._free.clear()
         self._able.clear()
+        self._rooms.clear()
         self._busy = self._unheld = self._idles = None
         del self._ended[first + 1 :], self._freed[first + 1 :]
 
@@ -628,7 +632,7 @@ class Board:
         usable = self._usable(shape, 0) & nodes
         if self.alike(shape):
             return usable.bit_count() >= shape.request.processors
-        return usable.bit_count() >= shape.nodes if shape.chunks else enough(self.table.free, shape, usable)
+        return usable.bit_count() >= shape.nodes if shape.chunks else self._enough(0, shape, usable)
 
     def fits(self, job: Pending, nodes: int) -> bool:
         """Whether a job could start now on these nodes."""
@@ -728,7 +732,19 @@ class Board:
         usable = self._usable(job.shape, released) & nodes
         if job.shape.bounded:
             return self._choice(released, job, nodes) is not None
-        return enough(self._after(released), job.shape, usable)
+        return self._enough(released, job.shape, usable)
+
+    def _enough(self, released: int, shape: Shape, usable: int) -> bool:
+        """Whether these nodes, each of which meets a shape, have enough in sum after the first ends."""
+        if usable.bit_count() < shape.nodes:
+            return False
+        if shape.even or shape.gpus:
+            return enough(self._after(released), shape, usable)
+        key = released, shape.room
+        rooms = self._rooms.get(key)
+        if rooms is None:
+            rooms = self._rooms[key] = usable_cores(self._after(released), shape).tolist()
+        return at_least(rooms, usable, shape.request.processors)
 
     def _choice(self, released: int, job: Pending, nodes: int) -> list[tuple[int, int]] | None:
         """Return which of these nodes a job gets after the first ends, and its cores on each; ``None``: too few."""
@@ -737,7 +753,7 @@ class Board:
         for alike in where.alike or (-1,):
             mine = usable & alike
             must = self._must(free, job, mine)
-            if must is None or not enough(free, job.shape, mine):
+            if must is None or not self._enough(released, job.shape, mine):
                 continue
             found = self._choose(free, job.shape, mine, must)
             if found is not None and not (job.one_leaf and self._leaves(found) > 1):

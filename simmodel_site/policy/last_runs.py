@@ -166,7 +166,7 @@ class LastRuns:
     def _turns_until(self, now: float) -> float:
         """Return the instant (s) at which time alone changes which jobs may start: not nodes that are free."""
         queue = self._queue
-        if queue.plain and not self._settings.bf_min_age_reserve:
+        if not queue.timed and not self._settings.bf_min_age_reserve:
             return inf
         return min([job.turn_after(int(now)) for job in queue.jobs], default=inf)
 

@@ -178,7 +178,7 @@ class Slurm(Policy):
         if self._running.renew(view.now, self._completing, plain=queue.plain):
             queue.renew(self._running.held)
         jobs = queue.jobs
-        if not queue.plain:
+        if queue.resumes or queue.anew:
             for job in [job for job in jobs if job.resumes]:
                 if job.waits and job.job.place.fits(job.job):  # on the nodes that it has kept
                     yield Start(job.job, job.job.place, reason)
@@ -416,17 +416,19 @@ class Slurm(Policy):
 
     def forget(self) -> None:
         """Look at all jobs anew in each cycle from now on: starts are taken back."""
-        self._queue.plain = False
+        self._queue.plain, self._queue.anew = False, True
 
     def _enforce(self, scans: MainClock, now: float) -> Iterator[Decision]:
         """Stop the jobs whose limit has passed, if limits are scanned now."""
         scans.pass_to(now)
         if (turn := scans.next(False)).at <= now:
             scans.ran(turn)
-            for run in [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]:
+            over = [run for run, end in self._running.limits(self.settings.over_time_limit) if end <= int(now)]
+            for run in over:
                 yield Preempt(run.work, "timeout", "its limit has passed")
             for run, reason in self._running.exhausted(now):
-                yield Preempt(run.work, "timeout", reason)
+                if run not in over:
+                    yield Preempt(run.work, "timeout", reason)
             yield from self._stops.end_graces(now)
 
     def _next(self, waiting: bool, now: float) -> float:

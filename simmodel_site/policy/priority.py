@@ -232,6 +232,10 @@ class Queue:
         the jobs, sorted, and how many there are by width and limit
     plain
         whether no job had options, licences, a past or several partitions so far
+    timed, resumes
+        whether time alone might let a job start so far, and whether any had a past
+    anew
+        whether each cycle looks at all jobs anew
     alike
         whether all jobs so far asked for nodes of one core, all alike
     nodes
@@ -256,6 +260,7 @@ class Queue:
         self.jobs: list[Pending] = []
         self.kinds: Counter[Kind] = Counter()
         self.plain = self.alike = True
+        self.timed = self.resumes = self.anew = False
         self.nodes: set[int] = set()
         self._known: dict[LiveJob, Pending] = {}
         self._begun: list[Pending] = []  # jobs that the present cycle has started
@@ -395,6 +400,8 @@ class Queue:
         insort(self.jobs, job, key=Pending.key)
         self.kinds[kind_of(job)] += 1
         special = entry in self._known or job.begin or entry.history is not None or job.request.consumables
+        self.timed = self.timed or job.begin > 0 or job.wishes.timed
+        self.resumes = self.resumes or entry.history is not None
         self.plain = self.plain and not (special or job.wishes is not NOTHING)
         self.alike = self.alike and job.board.alike(job.shape)
         self.nodes.add(job.site.nodes)
@@ -442,7 +449,7 @@ class Queue:
     def tidy(self, view: View) -> None:
         """Forget the jobs that wait no longer, before a cycle."""
         waiting = sum([view.waiting.at(place).count for place in view.places])
-        if not self.plain or not waiting == len(self._known) == len(self.jobs):
+        if self.anew or not waiting == len(self._known) == len(self.jobs):
             self.jobs = [job for job in self.jobs if job.waits]
             self.kinds = Counter([kind_of(job) for job in self.jobs])
         if len(self._known) != len(self.jobs):  # some have been cancelled
@@ -478,7 +485,7 @@ class Queue:
         """Forget the jobs that a cycle has started."""
         for job in self._begun:
             at = bisect_left(self.jobs, job.key(), key=Pending.key)
-            if self.plain and at < len(self.jobs) and self.jobs[at] is job:
+            if not self.anew and at < len(self.jobs) and self.jobs[at] is job:
                 del self.jobs[at]
                 self.kinds[kind_of(job)] -= 1
         self._begun.clear()

@@ -35,6 +35,7 @@ __all__ = [
     "Shape",
     "able",
     "allocation_of",
+    "at_least",
     "bits_of",
     "choose",
     "choose_alike",
@@ -152,6 +153,8 @@ class Shape:
         cores, GPUs and bytes of each node at least, whether all cores and memory, bytes of each core
     even
         whether each node gets the same: then enough such nodes are enough
+    room
+        what decides how many cores of each node it could have, if it is not even
     bounded
         whether it may have a few nodes only, which may not be enough though all together are
     single
@@ -202,6 +205,7 @@ class Shape:
         if self.chunks:
             cores, cards, memory = map(min, zip(*(part.each[:3] for part in self.chunks), strict=True))
             self.each = cores, cards, memory, *self.each[3:]
+        self.room = (self.exclusive, memory_per_cpu, self.unit, self.gpus_per_task, self.most)
         self.single = self.each[:3] == (1, 0, 0.0) and wishes.nodes is None and self._is_single()
 
     def _is_single(self) -> bool:
@@ -263,6 +267,21 @@ def enough(free: Free, shape: Shape, usable: int) -> bool:
     if usable_cores(free, shape)[flags].sum() < shape.request.processors:
         return False
     return not shape.gpus or bool(free[1][flags].sum() >= shape.gpus)
+
+
+def at_least(amounts: Sequence[float], nodes: int, wanted: float) -> bool:
+    """Whether the amounts of these nodes are enough in sum.
+
+    >>> at_least([4, 2, 8], 0b101, 12), at_least([4, 2, 8], 0b011, 7)
+    (True, False)
+    """
+    while nodes:
+        node = nodes & -nodes
+        wanted -= amounts[node.bit_length() - 1]
+        if wanted <= 0:
+            return True
+        nodes ^= node
+    return False
 
 
 def _with_chunks(free: Free, shape: Shape, nodes: list[int]) -> list[tuple[int, Shape]] | None:
