@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from simmodel import InputError
 from simmodel.extending import (
     PROGRESS,
     READING,
     TOO_LONG,
+    WORKERS,
     argument,
     arguments,
     command,
     files,
     group,
-    number,
     output,
+    process_pool,
     source,
+    whole,
     write_and_say,
 )
 
@@ -76,15 +79,23 @@ def read(options: argparse.Namespace) -> None:
         action="append",
         default=[],
     ),
-    argument(
-        "--phases N",
-        "with --set: in how many phases of Slurm's loops both are simulated (default: 10)",
-        number("a whole number from 2 on", lambda value: value >= 2 and value == int(value)),
-        default=10,
+    group(
+        "sample, with --set",
+        argument("--phases N", "in how many phases of Slurm's loops both are simulated (default: 10)", whole),
+        argument("--window TIME", "the last of the log alone, or the first: 2w, first:2w; from the recorded state"),
+        argument("--sample N", "weeks drawn at random, each from the recorded state at its begin", whole),
+        argument("--resample {users}", "intervals from logs like this one: its users drawn anew by whole weeks"),
+        argument("--runs N", "with --resample, how many (default: 20)", whole),
+        argument("--seed SEED", "of the weeks of --sample (default: 0)", whole),
     ),
     TOO_LONG,
+    WORKERS,
     PROGRESS,
-    files(argument("--table OUT.csv", "one line a job: recorded and simulated start, or the effects of --set", output)),
+    files(
+        argument("--table OUT.csv", "one line a job: recorded and simulated start; with --set as --csv", output),
+        argument("--csv OUT.csv", "the effects of --set, one line a wait", output),
+        argument("--json OUT.json", "the effects of --set, the sample and both policies", output),
+    ),
     examples=(
         "simmodel slurm replay site",
         "simmodel slurm replay site --set bf_interval=60 --set bf_window=2880",
@@ -102,15 +113,22 @@ def replayed(options: argparse.Namespace) -> None:
     from simmodel_site.twin.slurm.site.folder import read_folder
     from simmodel_site.twin.slurm.site.replayed import change, replay
 
-    if options.too_long is not None and not options.changes:
-        raise InputError("needs --set", place="--too-long")
+    given = {name: value for name in _OF_CHANGES if (value := getattr(options, name)) is not None}
+    alone = [name for name in (*given, "csv", "json") if getattr(options, name) is not None]
+    if alone and not options.changes:
+        raise InputError("needs --set", place=f"--{alone[0].replace('_', '-')}")
     folder = read_folder(options.folder, timezone=options.timezone)
+    written: dict[str, Any] = {}
     if options.changes:
-        how = {} if options.too_long is None else {"too_long": options.too_long}
-        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress, **how)
+        with process_pool(options) as executor:
+            changed = change(folder, options.changes, executor=executor, progress=options.progress, **given)
         report, table = changed.report(), changed.table.to_csv
+        written = {"csv": table, "json": changed.to_json}
     else:
         found = replay(folder, progress=options.progress)
         report, table = found.report(), found.jobs.to_csv
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
-    write_and_say(options, said, indent="", table=table)
+    write_and_say(options, said, indent="", table=table, **written)
+
+
+_OF_CHANGES = ("phases", "window", "sample", "resample", "runs", "seed", "too_long")

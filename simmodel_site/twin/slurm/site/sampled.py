@@ -1,0 +1,256 @@
+"""The jobs with which a changed Slurm is compared with the unchanged one: a log, parts of it, or logs drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from math import inf
+from types import MappingProxyType
+from typing import Any
+
+import attrs
+import numpy as np
+
+from simmodel import InputError
+from simmodel.extending import PolicyLike, Source, counted, parse_quantity, resampling_doubts
+from simmodel.scheduling import Decision, Policy, Start, View, WakeAt, policy as policy_of
+from simmodel.work import Job, Workload
+from simmodel_site.policy.accounts import Accounts
+from simmodel_site.twin.slurm.site.folder import SlurmFolder
+from simmodel_site.twin.slurm.site.recorded import RecordedJob
+
+__all__ = ["FromRecord", "Part", "Sample"]
+
+_WEEK = 604_800.0
+
+
+class FromRecord(Policy):
+    """Starts the jobs of a record at its instants (s) up to one, from which on another policy decides.
+
+    >>> from simmodel import Job, simulate
+    >>> jobs = [Job(processors=3, run=90), Job(submit=1, processors=4, run=10), Job(submit=2, processors=1, run=10)]
+    >>> simulate(4, jobs, FromRecord("fcfs", {1: 20.0}, 50.0)).jobs["start"].tolist()
+    [20.0, 110.0, 120.0]
+    """
+
+    name = "slurm"
+    decides = "jobs"
+    preempts = reads_options = tries_every_submission = True
+
+    def __init__(self, policy: PolicyLike, starts: Mapping[int | str, float], begin: float) -> None:
+        self.policy, self.starts, self.begin = policy_of(policy), starts, begin
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Start the jobs that the record has started by now."""
+        now = view.now
+        if now >= self.begin:
+            yield from self.policy.decide(view) or ()
+            return
+        for job in [job for job in view.waiting if self.starts.get(job.id, inf) <= now]:
+            for entry in view.choices.get(job, (job,)):
+                if entry.place.fits(entry):
+                    yield Start(job, entry.place, "recorded")
+                    break
+        yield WakeAt(min([at for at in self.starts.values() if at > now], default=self.begin))
+
+
+@attrs.frozen(kw_only=True)
+class Part:
+    """The jobs of a pair of runs.
+
+    Parameters
+    ----------
+    jobs
+        those that are submitted, and those that ran or waited before
+    measured
+        the number in the accounting of each job whose wait counts, by its id
+    running
+        the recorded start (s) of each job that runs at the begin
+    begin
+        until when the record is followed (s)
+    accounts
+        the accounts, if they differ from those of the site
+    """
+
+    jobs: list[Job]
+    measured: Mapping[int | str, int]
+    running: Mapping[int | str, float] = MappingProxyType({})
+    begin: float = -inf
+    accounts: Accounts | None = None
+
+    def policy(self, policy: Policy) -> Policy:
+        return policy if self.begin == -inf else FromRecord(policy, self.running, self.begin)
+
+
+@attrs.frozen(kw_only=True)
+class Sample:
+    """The pairs of runs of a comparison.
+
+    Parameters
+    ----------
+    folder
+        the site
+    kind
+        ``"phases"``, ``"weeks"`` or ``"users"``
+    source
+        where the sample comes from
+    spans
+        the parts of the log, each from when until when (s)
+    told
+        what is left out, and what else the sample is
+    """
+
+    folder: SlurmFolder
+    kind: str
+    source: Source
+    spans: tuple[tuple[float, float], ...] = ((-inf, inf),)
+    told: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        folder: SlurmFolder,
+        *,
+        phases: int = 10,
+        window: str | None = None,
+        weeks: int | None = None,
+        resample: str | None = None,
+        runs: int = 20,
+        seed: int = 0,
+    ) -> Sample:
+        """Return the sample that options name, as of :func:`~simmodel_site.twin.slurm.site.replayed.change`.
+
+        Raises
+        ------
+        InputError
+            two exclude each other, or the log is too short
+        """
+        for name, value, least in (("phases", phases, 2), ("runs", runs, 2), ("seed", seed, 0)):
+            if value < least:
+                raise InputError(f"must be a whole number >= {least}, got {value}", place=f"--{name}")
+        given = [name for name, value in (("window", window), ("sample", weeks), ("resample", resample)) if value]
+        if len(given) > 1:
+            raise InputError("exclude each other", place=" and ".join(f"--{name}" for name in given))
+        if resample is not None:
+            return cls._of_users(folder, resample, runs)
+        submits = [each.job.submit for each in _measured(folder)]
+        first, last = submits[0], submits[-1]
+        spans: list[tuple[float, float]] = [(-inf, inf)]
+        if window is not None:
+            at_first, _, length = window.rpartition(":")
+            long = parse_quantity(length, "s", place="--window")
+            if at_first not in ("", "first", "last") or not long:
+                raise InputError(f"must be a time such as 2w, or first:2w, got {window!r}", place="--window")
+            spans = [(first, first + long) if at_first == "first" else (last - long, inf)]
+        if weeks is not None:
+            whole = int((last - first) // _WEEK)
+            if not 2 <= weeks <= whole:
+                message = f"must be from 2 to the number of whole weeks in the log, {whole}, got {weeks}"
+                raise InputError(message, place="--sample")
+            drawn = np.sort(np.random.default_rng(seed).choice(whole, weeks, replace=False)).tolist()
+            spans = [(first + week * _WEEK, first + (week + 1) * _WEEK) for week in drawn]
+        source = Source("seeds", phases if weeks is None else weeks)
+        kind = "phases" if weeks is None else "weeks"
+        found = cls(folder=folder, kind=kind, source=source, spans=tuple(spans))
+        return attrs.evolve(found, told=tuple(found._lines(phases, weeks)))
+
+    @classmethod
+    def _of_users(cls, folder: SlurmFolder, resample: str, runs: int) -> Sample:
+        if resample != "users":
+            raise InputError(f"must be 'users', got {resample!r}", place="--resample")
+        log = Workload.from_jobs(folder.jobs)
+        source = Source("users", runs, tuple(resampling_doubts(log)))
+        alike = "users, accounts, limits and the times of outages are those of the log"
+        return cls(folder=folder, kind="users", source=source, told=(f"{source}; {alike}",))
+
+    def _lines(self, phases: int, weeks: int | None) -> Iterator[str]:
+        """Yield what the sample is, and how many jobs are left out."""
+        if weeks is None:
+            yield (
+                f"95 % intervals over {phases} phases of the loops, the same for both: for these jobs, not for others"
+            )
+        else:
+            begins = ", ".join(self.folder.instant(begin)[:10] for begin, _ in self.spans)
+            yield f"{weeks} weeks drawn at random, from {begins}; 95 % intervals of their mean, paired by week"
+        if self.spans == ((-inf, inf),):
+            return
+        parts = [self.part(number) for number in range(len(self.spans))]
+        inside, everyone = sum(len(part.measured) for part in parts), len(_measured(self.folder))
+        running = sum(len(part.running) for part in parts)
+        waiting = sum(len(part.jobs) - len(part.measured) - len(part.running) for part in parts)
+        where = "this part" if weeks is None else "these weeks"
+        yield (
+            f"{inside:,} of {counted(everyone, 'job')} in {where} of the log, {everyone - inside:,} left out; "
+            f"recorded state at the begin: {running:,} running, {waiting:,} waiting"
+        )
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of runs; of resamples, one is that of the log itself."""
+        return self.source.count + (self.kind == "users")
+
+    def part(self, number: int) -> Part:
+        """Return the jobs of a pair of runs."""
+        folder = self.folder
+        if self.kind == "users" and number:
+            return self._drawn(number)
+        begin, end = self.spans[number % len(self.spans)]
+        jobs: list[Job] = []
+        running, measured = dict[int | str, float](), dict[int | str, int]()
+        for row, each in enumerate(folder.recorded):
+            job = each.job
+            assert job.id is not None
+            if job.submit >= end or (job.submit < begin and _over(each) <= begin):
+                continue
+            jobs.append(job)
+            if job.submit >= begin and not job.never_ran:
+                measured[job.id] = row
+            elif each.start < begin:
+                running[job.id] = each.start
+        if len(jobs) < len(folder.recorded):
+            there = {job.id for job in jobs}
+            jobs = [_without_others(job, there) for job in jobs]
+        return Part(jobs=jobs, measured=measured, running=running, begin=begin)
+
+    def _drawn(self, number: int) -> Part:
+        """Return a resampled log; a copy of a user has the associations of the user."""
+        folder = self.folder
+        log = Workload.from_jobs(folder.jobs).replace(row=np.arange(len(folder.recorded)))
+        found = log.resampled(seed=number)
+        jobs, rows = list(found.specs or ()), found["row"].tolist()
+        accounts = folder.accounts
+        if accounts is not None:
+            names = {(folder.recorded[row].job.user, job.user) for job, row in zip(jobs, rows, strict=True)}
+            copies = [
+                attrs.evolve(each, user=str(copy))
+                for each in accounts.associations
+                for user, copy in sorted(names, key=str)
+                if each.user is not None and each.user == str(user) and user != copy
+            ]
+            asked = {
+                job.id: accounts.asked[old]
+                for job, row in zip(jobs, rows, strict=True)
+                if job.id is not None and (old := folder.recorded[row].job.id) in accounts.asked
+            }
+            accounts = Accounts(associations=(*accounts.associations, *copies), qos=accounts.qos, asked=asked)
+        measured: dict[Any, int] = {
+            job.id: row for job, row in zip(jobs, rows, strict=True) if not folder.recorded[row].job.never_ran
+        }
+        return Part(jobs=jobs, measured=measured, accounts=accounts)
+
+
+def _measured(folder: SlurmFolder) -> list[RecordedJob]:
+    return [each for each in folder.recorded if not each.job.never_ran]
+
+
+def _over(each: RecordedJob) -> float:
+    """Return when a job is over in the record (s); ``inf``: never."""
+    job = each.job
+    if each.start < inf:
+        return each.start + (inf if job.run is None else job.run)
+    return inf if job.cancel is None else job.cancel
+
+
+def _without_others(job: Job, there: set[int | str | None]) -> Job:
+    """Return a job without dependencies on jobs that are left out."""
+    kept = [each for each in job.dependencies if each.job in there]
+    return job if len(kept) == len(job.dependencies) else attrs.evolve(job, dependencies=kept)
