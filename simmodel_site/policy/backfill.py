@@ -5,8 +5,10 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,18 +149,20 @@ class Window:
     """
 
     def __init__(self, slots: list[Slot], nodes: int) -> None:
-        self._slots = slots
+        self.slots = slots
         self._nodes = nodes
         self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
+        pairs = enumerate(pairwise(slots))
+        self._gains = [i for i, (slot, after) in pairs if after.nodes & ~slot.nodes & nodes]  # whose next one has more
 
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
         That is the end of the first slot whose successor has a node that this one lacks.
         """
-        slots, first, count = self._slots, self.first, len(self._slots)
+        slots, first, count = self.slots, self.first, len(self.slots)
         while first < count and slots[first].end <= begin:
             first += 1
         self.first = first
@@ -180,15 +184,9 @@ class Window:
                 before.append(found)
             self._after, self._middle = self._nodes, stop
         found = before[-1] & self._after if before else self._after
-        there, nodes = self._nodes, self._nodes
-        for i in range(first, count - 1):
-            slot = slots[i]
-            nodes &= slot.nodes
-            if (slots[i + 1].nodes & there) | nodes != nodes:
-                return found, slot.end
-            if slot.begin > end:
-                break
-        return found, 0
+        gains = self._gains
+        gain = bisect_left(gains, first)
+        return found, slots[gains[gain]].end if gain < len(gains) and gains[gain] <= stop else 0
 
 
 class Tallies:
@@ -438,16 +436,25 @@ class BackfillCycle:
 
     def _see(self, job: Pending, window: Window, at: int) -> None:
         """Note until when a job that is tried at an instant (s) finds the same: in no slot, or now."""
-        table, valid = self._table(job.board), self._valid
-        if window.first == len(table.slots):
+        slots = window.slots
+        if window.first == len(slots):
             self._holds((at // self._settings.bf_resolution + 1) * self._settings.bf_resolution)
         elif at == self._now:
-            valid = min(valid, table.slots[window.first].end)
-            if window.stop < len(table.slots):
-                valid = min(valid, table.slots[window.stop].begin - job.limit)
-            if job.board.kept is not None:
-                valid = min(valid, job.board.kept.holds(job, at))
-            self._valid = valid
+            kept = job.board.kept
+            turns = [
+                slots[window.first].end,
+                *(slot.begin - job.limit for slot in slots[window.stop : window.stop + 1]),
+            ]
+            self._valid = min(self._valid, *turns, inf if kept is None else kept.holds(job, at))
+
+    def _later(self, start: int) -> int:
+        """Return the start (s) of a job that does not start now, and note until when it is the same."""
+        if start <= self._now:
+            self._valid = self._now
+            return self._now + 1
+        if start > self._horizon:
+            self._holds(start)
+        return start
 
     def _find(self, job: Pending) -> tuple[Planned | None, bool]:
         """Return the plan of a job, and whether a test was needed: as the last cycle found it, or anew."""
@@ -478,13 +485,11 @@ class BackfillCycle:
         tested, base, least = False, board, job.shape.nodes
         wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
-        slots = self._table(board).slots
-        window = Window(slots, job.site.nodes & board.up & job.where.may)
+        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
         while True:
             at = later
             free, later = window.move(at, at + limit)
-            if at == now or window.first == len(slots):
-                self._see(job, window, at)
+            self._see(job, window, at)
             if board.kept is not None:
                 base, barred, again = board.seen_by(job, at)
                 free &= ~barred
@@ -516,11 +521,7 @@ class BackfillCycle:
                 return Planned(job, start, free, False), tested
             if not reserving:
                 return None, tested
-            later = max(start, now + 1)
-            if start <= now:
-                self._valid = now
-            elif later > self._horizon:
-                self._holds(later)
+            later = self._later(start)
             if not self._taken(job, at, later, chosen):
                 return Planned(job, later, chosen, later <= self._horizon), tested
 

@@ -6,10 +6,12 @@ slurmctld plans them all: a cycle that ends once there is none starts the same j
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from simmodel_site.policy.board import Board, Pending
+    from simmodel_site.policy.selection import Shape
 
 __all__ = ["Hopes"]
 
@@ -32,6 +34,7 @@ class Hopes:
         self._now = now
         self._free = free
         self._last = len(queue) - 1
+        self._never: set[tuple[Shape, int]] = set()  # what has no room now, and on which nodes: nor has it later on
         self._boards = {job.board for job in queue}
 
     def from_on(self, number: int) -> bool:
@@ -47,13 +50,18 @@ class Hopes:
         return any(board.unheld for board in self._boards)
 
     def _may(self, job: Pending) -> bool:
-        if not job.waits or job.barred:
-            return False
-        if job.missed is not None:
-            return True
         board, where, kept = job.board, job.where, job.board.kept
         nodes = job.site.nodes & board.up & where.may
+        key = job.shape, nodes
+        mortal = job.wishes.deadline < inf or job.reservation is not None
+        if key in self._never and not mortal:
+            return False
+        if not job.waits or job.barred:
+            return False
+        if mortal and job.missed is not None:
+            return True
         if not board.has(job.shape, nodes):
+            self._never.add(key)
             return False
         nodes &= self._free(board, self._now + job.limit)
         if kept is not None:

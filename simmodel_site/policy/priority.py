@@ -136,6 +136,7 @@ class Priorities:
         self._records = records
         self._boards = boards
         self._largest_factor = max([1, *(each.job_factor for each in partitions)])
+        self._all: tuple[tuple[float, int], tuple[int, float]] | None = None  # nodes and CPUs, and when they were
         self._calculated = -1  # the last calculation without fair share
         self.charges: Charges | None = None
         if accounts is not None and settings.multifactor and settings.weight_fair_share:
@@ -149,8 +150,7 @@ class Priorities:
         nice = 0.0 if spec is None else -float(spec.priority)
         if not self._settings.multifactor:
             return basic(self._records.order(job.record), nice)
-        nodes = sum(len(board.table) for board in self._boards.values())
-        cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+        nodes, cpus = self._all_at(now)
         past = job.job.history
         eligible = job.submitted if past is None or past.eligible is None else past.eligible
         eligible = max(eligible, job.begin)
@@ -171,6 +171,14 @@ class Priorities:
                 qos=0.0 if job.qos is None else self._accounts.rank_of(job.qos),
             )
         return multifactor(asked, self._settings)
+
+    def _all_at(self, now: float) -> tuple[int, float]:
+        """Return the numbers of all nodes and of all CPUs at an instant (s), which are counted once."""
+        if self._all is None or self._all[0] != (now, len(self._boards)):
+            nodes = sum(len(board.table) for board in self._boards.values())
+            cpus = sum(float(board.table.capacity[0].sum()) for board in self._boards.values())
+            self._all = (now, len(self._boards)), (nodes, cpus)
+        return self._all[1]
 
     def _share_of(self, job: Pending) -> float:
         """Return the factor of fair share of a job."""
@@ -265,6 +273,7 @@ class Queue:
         self._known: dict[LiveJob, Pending] = {}
         self._begun: list[Pending] = []  # jobs that the present cycle has started
         self._arrays: dict[str, Array] = {}
+        self._consumes = False  # whether any job so far asked for a licence
         self._unread: dict[str, list[int | str]] = {}  # jobs by an option that is not modelled
         self._refused: dict[LiveJob, str] = {}  # jobs beyond limits of submissions, and why
         self._refusals: Counter[str] = Counter()  # how many there were
@@ -400,6 +409,7 @@ class Queue:
         insort(self.jobs, job, key=Pending.key)
         self.kinds[kind_of(job)] += 1
         special = entry in self._known or job.begin or entry.history is not None or job.request.consumables
+        self._consumes = self._consumes or bool(job.request.consumables)
         self.timed = self.timed or job.begin > 0 or job.wishes.timed
         self.resumes = self.resumes or entry.history is not None
         self.plain = self.plain and not (special or job.wishes is not NOTHING)
@@ -465,7 +475,7 @@ class Queue:
         self._see_consumables()
 
     def _see_consumables(self) -> None:
-        for job in self.jobs:
+        for job in self.jobs if self._consumes else ():
             if job.request.consumables:
                 job.ready = job.job.place.consumables.fits(job.request.consumables)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from simmodel import Job, start
+from simmodel import Job, simulate, start
 from simmodel.extending import Stalled
 from simmodel.platform import ClusterSpec, ConsumableSpec, NodeSpec, OutageSpec, PartitionSpec, ReservationSpec
 from simmodel_site.policy.accounts import Accounts, Association, Limits, Qos
@@ -196,3 +196,42 @@ class Site:
 @pytest.mark.parametrize("seed", seeds(6, 300))
 def test_all_cycles_bring_what_those_that_are_not_passed_over_do(seed: int) -> None:
     assert Site(seed).runs(fast=True) == Site(seed).runs(fast=False)
+
+
+def site_of(limits: Limits) -> Accounts:
+    tree = [Association(account="physics", limits=limits), Association(account="physics", user="ada")]
+    return Accounts(associations=tree)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_job_waits_no_longer_for_a_limit_than_until_another_has_ended(fast: bool) -> None:
+    """The scan at 90 s stops job 0; the end of its Epilog starts the main loop at once, a second time at this instant.
+
+    The first run found job 1 held by the limit of one job: the end of job 0 had not been noted yet.
+    """
+    jobs = [
+        Job(id=0, submit=0.0, run=600.0, requested=60.0, nodes=1, user="ada"),
+        Job(id=1, submit=1.0, run=30.0, requested=60.0, nodes=1, user="ada"),
+    ]
+    settings = SlurmConf(enforce_limits=True, epilog=True, sched_interval=30.0, bf_interval=1000.0)
+    rules = Slurm(
+        settings,
+        timing=SlurmTiming(main_first=0.0, turn=1.0),
+        accounts=site_of(Limits(grp_jobs=1)),
+        fast=fast,
+    )
+    spec = ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=[NodeSpec(names="n[1-2]", cores=1)])])
+    result = simulate(spec, jobs, rules, overrun="continue")
+    assert result.jobs["start"][1] == result.jobs["end"][0] == 90.0
+
+
+def test_a_job_whose_limit_and_minutes_are_over_at_one_scan_is_stopped_once() -> None:
+    jobs = [Job(id=0, submit=0.0, run=600.0, requested=60.0, nodes=1, user="ada")]
+    settings = SlurmConf(enforce_limits=True, multifactor=True, calc_period=30.0)
+    rules = Slurm(
+        settings,
+        timing=SlurmTiming(main_first=0.0, turn=1.0),
+        accounts=site_of(Limits(grp_wall=60.0)),
+    )
+    result = simulate(ClusterSpec.simple(1), jobs, rules, overrun="continue")
+    assert result.jobs["status"].tolist() == ["timeout"]
