@@ -73,7 +73,7 @@ class Users:
         )
         begin, end = np.maximum(begin, 0), np.minimum(end, self.weeks)
         begin, end = begin[end > begin], end[end > begin]
-        rate = self.sessions * np.exp(rng.normal(-(self.spread**2) / 2, self.spread, len(begin)))
+        rate = self.sessions * (1 - self.heavy) * np.exp(rng.normal(-(self.spread**2) / 2, self.spread, len(begin)))
         count = rng.poisson(rate * (end - begin))
         user = np.repeat(np.arange(len(count)), count)
         week = np.minimum(begin[user] + rng.random(len(user)) * (end - begin)[user], self.weeks - 1e-9)
@@ -96,8 +96,30 @@ class Users:
         submit = np.floor(session[of] + later)
         columns = {"submit": submit, "run": times, "processors": size[mine[of]], "user": user[of] + 1}
         columns["requested"] = limits[np.searchsorted(limits, np.minimum(times * over, 172_800))]
+        if self.heavy:
+            columns = self._beside_a_heavy_user(columns, rng)
+            submit = columns["submit"]
         order = np.argsort(submit, kind="stable")
         return Workload({name: column[order] for name, column in columns.items()}, processors=self.processors)
+
+    def _beside_a_heavy_user(self, columns: dict[str, Numbers], rng: np.random.Generator) -> dict[str, Numbers]:
+        """Add a user with jobs of about four hours on a quarter of the machine, eight at a time."""
+        others = float(columns["run"] @ columns["processors"])
+        session = rng.geometric(
+            1 / 8, rng.poisson(self.heavy / (1 - self.heavy) * others / (self.processors * 3600 * 8))
+        )
+        run = np.floor(14_400 * np.exp(rng.normal(-0.08, 0.4, session.sum())))
+        begin = np.repeat(
+            rng.integers(7 * self.weeks, size=len(session)) * DAY + rng.uniform(8, 18, len(session)) * 3600, session
+        )
+        own = {
+            "submit": np.floor(begin + rng.exponential(600, len(run))),
+            "run": run,
+            "processors": np.full(len(run), self.processors // 4),
+            "user": np.zeros(len(run), dtype=np.int64),
+            "requested": np.full(len(run), 86_400.0),
+        }
+        return {name: np.concatenate([column, own[name]]) for name, column in columns.items()}
 
 
 @cache

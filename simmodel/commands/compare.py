@@ -19,13 +19,14 @@ from simmodel.commands.shared import (
     TOO_LONG,
     WORKERS,
     backfill,
+    changed_platform,
     kept_runs,
     kept_study,
-    log_of_platform,
     process_pool,
     run_options,
     see_working_folder,
     split_names,
+    with_changes,
 )
 from simmodel.commands.values import argument, command, group, number, output, seconds, source
 from simmodel.foundation.errors import InputError
@@ -71,9 +72,7 @@ __all__ = ["compare", "portfolio"]
     ),
     examples=(
         "simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy --plot",
-        "simmodel compare lublin-128-week --policies easy,conservative --platform kth-sp2 --workers 2",
-        "simmodel compare polaris-like --policies easy,easy-sjbf --resample users --runs 20",
-        "simmodel compare polaris-like --case 'tenth more: nodes=x1.1' --resample weeks",
+        "simmodel compare polaris-like --case 'a tenth more: nodes=x1.1' --resample weeks --workers 2",
     ),
 )
 def compare(options: argparse.Namespace) -> None:
@@ -100,7 +99,7 @@ def compare(options: argparse.Namespace) -> None:
             **sample,
             **given,
         )
-    said = [*_head(found, options.log), "", found.summary(), "", *found.answer()]
+    said = [with_changes(options, _head(found, options.log)), "", found.summary(), "", *found.answer()]
     said += found.results[0].report.lines() if found.results else []
     write_and_say(
         options,
@@ -118,25 +117,24 @@ def _machines(options: argparse.Namespace, platform: Any) -> Any:
     """Return the platform, or that and those of the cases, by name."""
     if not options.cases:
         return platform
-    from simmodel.runs.changes import case_of, changed
+    from simmodel.runs.changes import case_of
 
     cases = [case_of(text) for text in options.cases]
     if len({name for name, _ in cases} | {_AS_IT_IS}) <= len(cases):
         raise InputError(f"--case: must have a name of its own, other than {_AS_IT_IS!r}")
-    log = log_of_platform(options)
-    return {_AS_IT_IS: platform} | {name: changed(platform, changes, log=log) for name, changes in cases}
+    return {_AS_IT_IS: platform} | {name: changed_platform(options, platform, changes) for name, changes in cases}
 
 
 _AS_IT_IS = "as it is"
 _SAMPLE = ("baseline", "resample", "runs", "seeds", "stop", "budget", "level")
 
 
-def _head(found: Comparison, logs: list[str]) -> list[str]:
+def _head(found: Comparison, logs: list[str]) -> str:
     """Return the title: the log, its jobs and the machine, or the numbers of runs."""
     if not found.results or len(logs) > 1:
-        return [repr(found).strip("<>")]
+        return repr(found).strip("<>")
     first = found.results[0]
-    return [f"{log_name(logs[0])}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"]
+    return f"{log_name(logs[0])}: {first.metrics()['jobs']:,} jobs on {first.processors:,} processors"
 
 
 @command(

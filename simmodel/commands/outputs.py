@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from simmodel.catalogue.workloads import is_generator
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
@@ -121,7 +122,9 @@ def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
 
 
 def log_name(log: str) -> str:
-    """Return the name of a file's run: that of the file, without folder and ending."""
+    """Return the name of a file's run: that of the file, without folder and ending; of drawn work, how it is drawn."""
+    if is_generator(log):
+        return log
     name = Path(log).name.removesuffix(".gz")
     return name.rpartition(".")[0] or name
 

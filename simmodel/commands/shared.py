@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import UnionType
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from simmodel.platform.cluster import ClusterSpec
+    from simmodel.runs.scenario import GivenPlatform
     from simmodel.systems.kinds import Kind
 
 __all__ = [
@@ -71,7 +72,6 @@ __all__ = [
     "kept_study",
     "kind_arguments",
     "kind_options",
-    "log_of_platform",
     "options_of",
     "platform_for",
     "process_pool",
@@ -351,33 +351,28 @@ TOO_LONG = argument(
 """What becomes of jobs that the limits of a platform exclude, as :func:`run_options` reads it."""
 
 
-def changed_platform(options: argparse.Namespace, platform: Any) -> Any:
-    """Return a platform with the changes of :data:`SET`; ``None``: that of the header of the command's log.
+def changed_platform(
+    options: argparse.Namespace, platform: GivenPlatform, changes: Mapping[str, str] | None = None
+) -> GivenPlatform:
+    """Return a platform with changes (default: those of :data:`SET`); ``None``: that of the header of the command's log.
 
     Raises
     ------
     InputError
-        a change is wrong
+        a change is wrong, or there are several logs and no platform
     """
-    if not options.changes:
+    wanted = options.changes if changes is None else changes
+    if not wanted:
         return platform
-    from simmodel.runs.changes import changed, changes_of
+    from simmodel.runs.changes import changed
 
-    return changed(platform, changes_of(options.changes), log=log_of_platform(options))
-
-
-def log_of_platform(options: argparse.Namespace) -> str | None:
-    """Return the log of a command, whose machine is the platform if none is given.
-
-    Raises
-    ------
-    InputError
-        there are several
-    """
-    log: str | list[str] | None = getattr(options, "log", None)
-    if isinstance(log, list) and len(log) > 1 and options.platform is None and options.processors is None:
-        raise InputError("needs --platform or --processors where there are several logs", place="--set, --case")
-    return log[0] if isinstance(log, list) else log
+    logs = getattr(options, "log", None)
+    first, *more = logs if isinstance(logs, list) else [logs]
+    if more and platform is None:
+        raise InputError(
+            "needs --platform or --processors, since the logs may be of different machines", place="--set, --case"
+        )
+    return changed(platform, wanted, log=first)
 
 
 def with_changes(options: argparse.Namespace, title: str) -> str:
@@ -399,18 +394,22 @@ def run_options(options: argparse.Namespace, read: ClusterSpec | None = None) ->
     InputError
         if the platform is unknown, runs no jobs, or does not have one of the options
     """
-    platform, kind = (read, None)
+    platform: GivenPlatform = read
+    kind = None
     if options.platform is not None and read is None:
         platform, kind = platform_for("jobs", options.platform)
     found = kind_options(options, kind)
     if options.processors is not None and options.changes:
-        platform = options.processors if platform is None else platform.with_processors(options.processors)
+        from simmodel.runs.changes import changed
+
+        platform = changed(platform or options.processors, [f"processors={options.processors}"])
     elif options.processors is not None:
         found["processors"] = options.processors
     if getattr(options, "too_long", None) is not None:
         found["too_long"] = options.too_long
-    platform = changed_platform(options, platform)
-    return platform, found | {name: getattr(options, name) for name in ("until", "seed", "progress")}
+    return changed_platform(options, platform), found | {
+        name: getattr(options, name) for name in ("until", "seed", "progress")
+    }
 
 
 @contextmanager

@@ -12,14 +12,14 @@ from functools import cached_property
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
 
 import attrs
 import numpy as np
 
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, notes, numbers_of
-from simmodel.experiments.runs import MeasuredRun, Run, Runs, check_shared_options, simulated
+from simmodel.experiments.runs import Run, Runs, check_shared_options, simulated
 from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, shown, unknown
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
+    from simmodel.view.style import Look, Size
 
 __all__ = [
     "AXES",
@@ -362,7 +363,12 @@ def _is_work(given: Sequence[object]) -> bool:
     return bool(given) and all(isinstance(each, (Job, tuple)) for each in given)
 
 
+_RECORDED = "as recorded"
+
+
 def _label(given: Any) -> str:
+    if given is None:
+        return _RECORDED
     if isinstance(given, Frame):
         return "data frame"
     if isinstance(given, (list, tuple)):
@@ -598,6 +604,8 @@ class Comparison(Shown):
         if name not in self.measures:
             raise unknown("metric", name, self.measures)
         wanted = self.level if level is None else level
+        if name == "wait_mean" and self.results and self.source.kind == "run":
+            return wait_difference(self[first], self[second], wanted)
         return self._difference(self._cell(first), self._cell(second), name, level=wanted).difference
 
     @cached_property
@@ -635,7 +643,7 @@ class Comparison(Shown):
         wanted = self.level if level is None else level
         labels = (*cell, metric, self.name(base))
         values, before = (self._rows(each)[metric] for each in (cell, base))
-        interval, log = self._of_one_run(cell, base, metric, wanted), nan
+        interval, log = self._of_weeks(cell, base, metric, wanted), nan
         if self.logs is not None:
             own, other = (self._of_log(each, metric) for each in (cell, base))
             log = 100 * (own - other) / abs(other) if other else nan
@@ -647,20 +655,14 @@ class Comparison(Shown):
         here = np.logical_and.reduce([self.logs[axis] == label for axis, label in zip(AXES, cell, strict=True)])
         return float(self.logs.where(here)[metric][0])
 
-    def _of_one_run(self, cell: Cell, base: Cell, metric: str, level: float) -> Interval | None:
-        """Return the interval of a difference within one run, of its weeks or its jobs, if there is such a one."""
-        if not self.results:
+    def _of_weeks(self, cell: Cell, base: Cell, metric: str, level: float) -> Interval | None:
+        """Return the interval of a difference over the weeks of one run, if that is the sample."""
+        if self.weeks is None:
             return None
-        at = [self.cells.index(each) for each in (cell, base)]
-        if self.weeks is not None:
-            ours, theirs = (self.weeks[i] for i in at)
-            if metric in ours and len(ours) == len(theirs):
-                return share_interval(ours[metric] - theirs[metric], (ours["jobs"] + theirs["jobs"]) / 2, level)
+        ours, theirs = (self.weeks[self.cells.index(each)] for each in (cell, base))
+        if metric not in ours or len(ours) != len(theirs):
             return None
-        runs = [self.results[i] for i in at]
-        if metric != "wait_mean" or any(isinstance(run, MeasuredRun) for run in runs):
-            return None
-        return wait_difference(runs[0], runs[1], level)
+        return share_interval(ours[metric] - theirs[metric], (ours["jobs"] + theirs["jobs"]) / 2, level)
 
     # ------------------------------------------------------------------ views
 
@@ -749,32 +751,34 @@ class Comparison(Shown):
         found = self._compared(metric)
         if not found:
             return []
-        rows = [["", "mean", "difference", ""]]
-        told: dict[str, None] = {}
-        works, seen = len(self.labels("workload")), set[Cell]()
+        rows, told = [["", "mean", "difference", ""]], []
+        without: dict[str, list[str]] = {}
+        one, seen = len(self.labels("workload")) == 1, set[Cell]()
         for each in found:
             cell = (each.platform, each.workload, each.policy)
-            verdict, of_one = each.verdict, bool(each.workload) or works == 1
-            base = self._base_of(cell) if of_one else None
+            if not (each.workload or one):
+                rows.append([self._name_of_all(cell), "", "", each.verdict])
+                continue
+            base, name = self._base_of(cell), self.name(cell)
             if base is not None and base not in seen:
                 seen.add(base)
                 rows.append([self.name(base), self._written(metric, base[0], each.before), "", "baseline"])
-            name = self.name(cell) if of_one else self._name_of_all(cell)
-            verdict, _, why = each.verdict.partition(": ") if "(no interval: " in each.verdict else (verdict, "", "")
+            verdict, _, why = (
+                each.verdict.partition(": ") if "(no interval: " in each.verdict else (each.verdict, "", "")
+            )
             if why:
                 verdict += ")"
-                told[f"{name}: no interval: {why.removesuffix(')')}"] = None
+                without.setdefault(why.removesuffix(")"), []).append(name)
+            share = f"lower in {100 * each.lower:.0f} % of the samples"
             if isfinite(each.log):
-                told[
-                    f"{name}: {each.log:+.1f} % on the log itself, lower in {100 * each.lower:.0f} % of the samples"
-                ] = None
+                told.append(f"{name}: {each.log:+.1f} % on the log itself, {share}")
             elif each.difference.count > 1 and not self.results:
-                told[f"{name}: lower in {100 * each.lower:.0f} % of the samples"] = None
-            apart = ("-" if each.difference.mean < 0 else "+") + self._written(
-                metric, each.platform, abs(each.difference.mean)
-            )
-            mean = self._written(metric, each.platform, each.value)
-            rows.append([name, *((mean, apart) if of_one else ("", "")), verdict])
+                told.append(f"{name}: {share}")
+            size = self._written(metric, each.platform, abs(each.difference.mean))
+            apart = ("-" if each.difference.mean < 0 else "+") + size
+            rows.append([name, self._written(metric, each.platform, each.value), apart, verdict])
+        for why, names in without.items():
+            told.append(f"no interval: {why}" if len(without) == 1 else f"{', '.join(names)}: no interval: {why}")
         return [self.title(metric), *text_table(rows, 1, indent=2), *(f"  {line}" for line in told), ""]
 
     def _name_of_all(self, cell: Cell) -> str:
@@ -808,35 +812,56 @@ class Comparison(Shown):
         cooldown: Cut = None,
         tau: float = TAU,
         log: bool = False,
-        save: str | Path | None = None,
-        **look: Any,
+        title: str | None = None,
+        figsize: Size | None = None,
+        **look: Unpack[Look],
     ) -> Figure:
-        """Draw metrics as bars, or means with their intervals where cases ran often.
+        """Draw the differences to the baseline with their intervals; of single runs and several metrics the values.
 
         Parameters
         ----------
         metrics
-            one or several; default: the usual ones
+            one, whose differences are drawn if there is a sample, or several; default: the usual ones
         warmup, cooldown, tau
             of results, as of :meth:`metrics`
         log
             draw means on a logarithmic axis
-        save
-            a file to write the figure to
-        look
-            of :func:`simmodel.view.plots.comparison`, such as ``title=``, ``figsize=`` and ``style=``
+        title, figsize
+            as of all plots
+
+        >>> from simmodel import Job
+        >>> both = compare(1, {"a": [Job(run=5)], "b": [Job(run=9)]}, ["fcfs", "easy"])
+        >>> both.plot("makespan").axes[0].get_yticklabels()[0].get_text()
+        'a, easy'
         """
-        from simmodel.view.experiment_plots import exploration
+        from simmodel.view.experiment_plots import differences, exploration
         from simmodel.view.plots import comparison
 
         names = None if metrics is None else self.shown(metrics)
-        if self.results:
-            figure = comparison(self.results, metrics=names, warmup=warmup, cooldown=cooldown, tau=tau, **look)
-        else:
-            figure = exploration(self, names, log=log, **look)
-        if save is not None:
-            figure.savefig(save)
-        return figure
+        usual = [name for name in _ANSWERED if name in self.measures][:1] if names is None else names
+        if len(usual) == 1 and self.source.kind != "run" and any(self.baseline):
+            rows = [_drawn_row(self, each) for each in self._compared(usual[0])]
+            bases = {row["baseline"] for row in rows}
+            base = bases.pop() if len(bases) == 1 else next(name for name in self.baseline if name)
+            label = f"{self.title(usual[0])}: difference to {base}"
+            return differences(rows, label, title=title or self._subject(), figsize=figsize, **look)
+        if not self.results:
+            return exploration(self, names, log=log, title=title, figsize=figsize, **look)
+        return comparison(
+            self.results,
+            metrics=names,
+            warmup=warmup,
+            cooldown=cooldown,
+            tau=tau,
+            title=title,
+            figsize=figsize,
+            **look,
+        )
+
+    def _subject(self) -> str:
+        """Return the title of a picture: the work, the machine, and where the sample comes from."""
+        one = [labels[0] for axis in ("workload", "platform") if len(labels := self.labels(axis)) == 1]
+        return f"{' on '.join(name for name in one if name not in ('', _RECORDED))}: {self.source}".removeprefix(": ")
 
     def to_html(self, path: str | Path, *, title: str = "comparison") -> None:
         """Write one HTML file that shows the runs of jobs beside each other and needs nothing else.
@@ -868,12 +893,14 @@ class Comparison(Shown):
         from simmodel.results.stores import json_text
 
         cases = [{**dict(zip(AXES, cell, strict=True)), "metrics": self._means(cell)} for cell in self.cells]
+        rows = list(self.differences.rows())
         sample = {"kind": self.source.kind, "count": self.source.count, "doubts": list(self.source.doubts)}
         document = {
             "sample": {**sample, "described": str(self.source), "level": self.level},
             "stop": None if self.stop is None else str(self.stop),
             "cases": cases,
-            "differences": list(self.differences.rows()),
+            "differences": [row for row in rows if not row["metric"].startswith("decision_")],
+            "timing": {"differences": [row for row in rows if row["metric"].startswith("decision_")]},
         }
         return json_text(document, path)
 
@@ -918,6 +945,18 @@ class SideBySide(Shown):
     def to_html(self, path: str | Path, *, title: str = "comparison") -> None:
         """Write one HTML file that shows the runs beside each other; see :meth:`Comparison.to_html`."""
         self.compared.to_html(path, title=title)
+
+
+def _drawn_row(found: Comparison, each: Difference) -> dict[str, Any]:
+    """Return a difference as a row of a picture."""
+    cell = (each.platform, each.workload, each.policy)
+    of_one = bool(each.workload) or len(found.labels("workload")) == 1
+    intervals = {"": each.difference, "percent": each.percent}
+    row: dict[str, Any] = {"case": found.name(cell) if of_one else found._name_of_all(cell), "baseline": each.baseline}
+    for name, interval in intervals.items():
+        row |= {name or "difference": interval.mean, f"{name}_low".lstrip("_"): interval.low}
+        row[f"{name}_high".lstrip("_")] = interval.high
+    return row | {"verdict": each.verdict}
 
 
 Exploration = Comparison

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import attrs
 import numpy as np
@@ -21,11 +21,13 @@ from simmodel.predictors.boosted import BoostedTimes
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from simmodel.records.job_record import JobRecord
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
 
 __all__ = ["Surrogate", "SurrogateReport", "Target", "judge_surrogates"]
 
@@ -234,11 +236,18 @@ class SurrogateReport(Shown):
         head = f"fitted to the first {self.first:,} of {len(self.features):,} jobs, judged by the others"
         return "\n".join([head, *text_table(self._cells(), left=2)])
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw the mean error of each method as bars; ``title`` and ``figsize`` as of all plots."""
         from simmodel.view.experiment_plots import errors_of_methods
 
-        return errors_of_methods(self.table, title=title, figsize=figsize, **look)
+        return errors_of_methods(self.table, title=title, figsize=figsize, style=style, save=save)
 
     def document(self) -> dict[str, Any]:
         """Return the schema of the features, and the errors, as plain values."""

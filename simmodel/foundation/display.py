@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Sequence, Sized
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -173,6 +173,7 @@ _IN_LATEX = str.maketrans(
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\n": " ", "…": r"\dots{}"}
 )
 _IN_MARKDOWN = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_<[|"} | {"\n": "<br>"})
+_NUMERIC = tuple("0123456789+-.")  # how cells of numbers begin
 _NUMBERS = re.compile(r"([+-]?[\d.,]+) ± ([\d.,]+)|-[\d.,]+")
 
 
@@ -223,38 +224,6 @@ def markdown_table(rows: Cells, left: Collection[int] = (0,)) -> str:
     return "\n".join([head, form, *others])
 
 
-class Printed:
-    """A value with a table of text, which papers and web pages take."""
-
-    __slots__ = ()
-
-    def _columns_of_text(self) -> tuple[Cells, Collection[int]]:
-        """Return the head and the rows, and the columns that are aligned to the left."""
-        raise NotImplementedError
-
-    def to_latex(self, path: str | Path | None = None, *, caption: str = "", label: str = "") -> str:
-        """Return the table in LaTeX, and write it to a file if a path is given.
-
-        Parameters
-        ----------
-        path
-            a file, or ``"-"`` for standard output
-        caption, label
-            of a floating table; default: a tabular alone
-        """
-        return _written(latex_table(*self._columns_of_text(), caption=caption, label=label), path)
-
-    def to_markdown(self, path: str | Path | None = None) -> str:
-        """Return the table in Markdown, and write it to a file (``"-"``: standard output) if a path is given."""
-        return _written(markdown_table(*self._columns_of_text()), path)
-
-
-def _written(text: str, path: str | Path | None) -> str:
-    if path is not None:
-        write_text(path, text + "\n")
-    return text
-
-
 def html_page(title: str, rows: Cells, left: int = 1, notes: Sequence[str] = ()) -> str:
     """Return an escaped title, a table (if it has rows) and lines of text as HTML."""
     from html import escape
@@ -269,7 +238,7 @@ def html_notes(lines: Sequence[str]) -> str:
     return "".join(f"<div>{escape(line)}</div>" for line in lines)
 
 
-class Shown(Printed):
+class Shown:
     """A value that notebooks show as HTML: its repr as a title and, below, the table of :meth:`_cells`."""
 
     __slots__ = ()
@@ -278,16 +247,32 @@ class Shown(Printed):
         """Return the head and the rows of the table; default: none."""
         return ()
 
-    def _columns_of_text(self) -> tuple[Cells, Collection[int]]:
-        cells = self._cells() or [[repr(self)]]
-        return cells, [i for i in range(len(cells[0])) if i == 0 or not any(_is_number(row[i]) for row in cells[1:])]
+    def to_latex(self, path: str | Path | None = None, *, caption: str = "", label: str = "") -> str:
+        """Return the table in LaTeX, and write it to a file if a path is given.
+
+        Parameters
+        ----------
+        path
+            a file, or ``"-"`` for standard output
+        caption, label
+            of a floating table; default: a tabular alone
+        """
+        return self._printed(latex_table, path, caption=caption, label=label)
+
+    def to_markdown(self, path: str | Path | None = None) -> str:
+        """Return the table in Markdown, and write it to a file (``"-"``: standard output) if a path is given."""
+        return self._printed(markdown_table, path)
+
+    def _printed(self, write: Callable[..., str], path: str | Path | None, **options: str) -> str:
+        rows = self._cells() or [[repr(self)]]
+        words = [i for i in range(len(rows[0])) if i == 0 or not any(row[i][:1] in _NUMERIC for row in rows[1:])]
+        text = write(rows, words, **options)
+        if path is not None:
+            write_text(path, text + "\n")
+        return text
 
     def _repr_html_(self) -> str:
         return html_page(repr(self).removeprefix("<").removesuffix(">"), self._cells())
-
-
-def _is_number(cell: str) -> bool:
-    return cell[:1].isdigit() or cell[:1] in "-+.±"
 
 
 class Fields(Shown):

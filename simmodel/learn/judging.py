@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan, nan
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 import numpy as np
@@ -19,13 +19,15 @@ from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.workload import Workload
 
 __all__ = ["HEURISTICS", "Judgement", "Trained", "judge"]
@@ -260,7 +262,14 @@ class Judgement(Shown):
             rows.append([name, _text(self.interval(name)), apart_by, *(about if name in self.trained else [""] * 4)])
         return rows
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw the differences from the best heuristic with their intervals.
 
         Parameters
@@ -271,7 +280,9 @@ class Judgement(Shown):
         from simmodel.view.experiment_plots import differences
 
         shown = {name: self.difference(name) for name in self.values if name != self.best}
-        return differences(shown, f"{self.title}, less {self.best}", title=title, figsize=figsize, **look)
+        return differences(
+            shown, f"{self.title}, less {self.best}", title=title, figsize=figsize, style=style, save=save
+        )
 
     def __repr__(self) -> str:
         agents, others, weeks = len(self.trained), len(self.heuristics), len(self.weeks)

@@ -30,7 +30,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     for size, name, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= 2 * size or (whole >= size and (whole % size >= smaller or not whole % size)):
+        if whole >= size and not (name == "d" and 0 < whole - size < smaller):  # not a day, but 24 h 21 min
             rest = whole % size // smaller
             return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"

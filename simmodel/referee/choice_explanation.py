@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -19,13 +19,15 @@ from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.scheduling.registry import policy as policy_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.referee.explanation import Explanation
     from simmodel.runs.scenario import Scenario
     from simmodel.runs.simulation import Simulation
     from simmodel.scheduling.protocol import At, View
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.job import Brokered, LiveJob
     from simmodel.work.table import Table
     from simmodel.work.taskset import LiveTask
@@ -163,12 +165,21 @@ class ChoiceExplanation(Told):
     def __repr__(self) -> str:
         return f"<ChoiceExplanation of job {self.job} at {self.at:g} s: {self.chosen}>"
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw when the job would wait and run at each place: as estimated, and as simulated."""
         from simmodel.view.referee_plots import places_for_a_job
 
         name = f"Why job {self.job} went to {self.chosen}" if title is None else title
-        return places_for_a_job(list(self.places.rows()), self.chosen, self.at, title=name, figsize=figsize, **look)
+        return places_for_a_job(
+            list(self.places.rows()), self.chosen, self.at, title=name, figsize=figsize, style=style, save=save
+        )
 
 
 class _Offer(NamedTuple):

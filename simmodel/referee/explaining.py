@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import attrs
 import numpy as np
@@ -23,6 +23,8 @@ from simmodel.scheduling.registry import policy as policy_of
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.referee.choice_explanation import ChoiceExplanation
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.machine.system import Machine
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
 
 __all__ = ["Explained", "TaskExplanation", "explain", "explain_in", "explain_result", "explain_task"]
 
@@ -200,7 +202,14 @@ class TaskExplanation(Told):
     def __repr__(self) -> str:
         return f"<TaskExplanation of {self.task}: {len(self.spans)} waits>"
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw what the task waited for over time, and who held it."""
         from simmodel.view.referee_plots import waits_of_a_task
 
@@ -208,7 +217,7 @@ class TaskExplanation(Told):
             (float(row["since"]), float(row["until"]), str(row["reason"]), str(row["by"])) for row in self.spans.rows()
         ]
         name = f"Why task {self.task} waited" if title is None else title
-        return waits_of_a_task(rows, self.submit, title=name, figsize=figsize, **look)
+        return waits_of_a_task(rows, self.submit, title=name, figsize=figsize, style=style, save=save)
 
 
 def explain_task(scenario: Scenario, task: int | str) -> TaskExplanation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -16,9 +16,11 @@ from simmodel.results.stored import Told
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.table import Table
 
 __all__ = [
@@ -238,7 +240,14 @@ class Explanation(Told):
     def __repr__(self) -> str:
         return f"<Explanation of job {self.job} at {self.at:g} s: {self.reason}>"
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw what stood in the way over time, the start that it could expect, and the holders."""
         from simmodel.view.referee_plots import in_the_way
 
@@ -249,4 +258,6 @@ class Explanation(Told):
         promises = [(float(row["since"]), float(row["at"])) for row in self.promises.rows()]
         steps = promises if len(promises) > 1 else ()
         name = f"Why job {self.job} waits" if title is None else title
-        return in_the_way(spans, self.holders, self.at, steps, since=since, title=name, figsize=figsize, **look)
+        return in_the_way(
+            spans, self.holders, self.at, steps, since=since, title=name, figsize=figsize, style=style, save=save
+        )

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -21,13 +21,15 @@ from simmodel.systems.submissions import read_workload
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
 
 __all__ = ["CANDIDATES", "Identification", "identify"]
 
@@ -114,7 +116,13 @@ class Identification(Shown):
         return f"<Identification of {self.schedule.workload.name}: {best} explains {100 * self.shares[best]:.4g} %>"
 
     def plot(
-        self, most: int = 6, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+        self,
+        most: int = 6,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Figure:
         """Plot over time the share of starts that the best candidates explain.
 
@@ -129,7 +137,7 @@ class Identification(Shown):
 
         shown = {name: self.judgements[name] for name in list(self.shares)[:most]}
         curves = {name: (each.jobs["start"], each.explains(self.tolerance)) for name, each in shown.items()}
-        return explained(curves, title=title, figsize=figsize, **look)
+        return explained(curves, title=title, figsize=figsize, style=style, save=save)
 
 
 class _Shared(NamedTuple):

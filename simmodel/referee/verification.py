@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.prepare import Estimates
 
 __all__ = ["STRETCHES", "Judgement", "Stretch", "Verdict", "judge", "stretches_of", "verify"]
@@ -245,13 +245,20 @@ class Verdict(Shown):
     def to_csv(self, file: str | Path) -> None:
         self.table.to_csv(file)
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Plot over time which starts are the policy's, and how late or early the others are."""
         from simmodel.view.referee_plots import departures
 
         if self.judgement is None:
             raise InputError("must have been given: without a policy there is nothing to plot", place="policy")
-        return departures(self.judgement, title=title, figsize=figsize, **look)
+        return departures(self.judgement, title=title, figsize=figsize, style=style, save=save)
 
 
 def why(departure: Departure) -> str:

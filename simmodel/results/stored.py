@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from simmodel.foundation.display import Shown
 from simmodel.foundation.entries import load
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from simmodel.view.page.document import Page
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.table import Table
     from simmodel.work.workload import Report
 
@@ -37,7 +37,14 @@ class Told(Shown):
 
         return json_text(self.document(), path)
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw it."""
         raise NotImplementedError
 

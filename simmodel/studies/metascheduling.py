@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -39,11 +39,13 @@ from simmodel.work.table import Table
 from simmodel.work.transformations import shift
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
 
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
     from simmodel.work.workload import Workload
 
 __all__ = ["CQSIM", "PAPER", "SETUPS", "BrokerStudy", "CaseStudy", "Setup", "broker_study", "case_study", "fitting"]
@@ -240,7 +242,13 @@ class CaseStudy(Shown):
         return Table({name: [row[i] for row in rows] for i, name in enumerate(names)})
 
     def plot(
-        self, broker: str = "sgs-t", *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]
+        self,
+        broker: str = "sgs-t",
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Figure:
         """Draw figures 7 and 8 on one page: waits and jobs of each cluster by size, and the jobs that a broker moved.
 
@@ -253,7 +261,9 @@ class CaseStudy(Shown):
         """
         from simmodel.view.study_plots import case_study as drawn
 
-        return drawn(self.comparison["siloed"], self.comparison[broker], title=title, figsize=figsize, **look)
+        return drawn(
+            self.comparison["siloed"], self.comparison[broker], title=title, figsize=figsize, style=style, save=save
+        )
 
     def __repr__(self) -> str:
         return f"<CaseStudy: {', '.join(self.comparison.results)}>"

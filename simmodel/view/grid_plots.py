@@ -34,6 +34,8 @@ from simmodel.view.style import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
@@ -423,7 +425,8 @@ class GridPlots(ResultPlots):
         title: str | None = None,
         figsize: Size | None = None,
         ax: Axes | None = None,
-        **look: Unpack[Look],
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Axes:
         """Draw the load of links over time, recorded by a ``NetworkRecorder``; see :func:`link_heat`."""
-        return link_heat(record, links, title=title, figsize=figsize, ax=ax, **look)
+        return link_heat(record, links, title=title, figsize=figsize, ax=ax, style=style, save=save)

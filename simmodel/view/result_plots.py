@@ -250,8 +250,8 @@ def _label(low: float, high: float, by: str) -> str:
 @drawn
 def cdf(
     results: JobRecord | Sequence[JobRecord],
+    value: str | JobRecord | Sequence[JobRecord] = "wait",
     *others: JobRecord | Sequence[JobRecord] | str,
-    value: str = "wait",
     colour: str | Sequence[str] | None = None,
     title: str | None = None,
     figsize: Size | None = None,
@@ -262,10 +262,10 @@ def cdf(
 
     Parameters
     ----------
-    others
-        more results, one by one or in lists; a text is the value
     value
         as of :func:`simmodel.metrics.batch.job_values`
+    others
+        more results, one by one or in lists, which may also stand in the place of the value, and the value after them
     colour
         any colour of matplotlib, or one for each result; default: the next ones that these axes do not show
     title, figsize, ax
@@ -278,13 +278,14 @@ def cdf(
     ['fcfs', 'easy', 'sjf']
     """
     several: list[JobRecord] = []
-    for each in (results, *others):
+    name = "wait"
+    for each in (results, value, *others):
         if isinstance(each, str):
-            value = each
+            name = each
         else:
             given = [each] if isinstance(each, JobRecord) else list(each)
             several += [one for one in given if all(one is not other for other in several)]
-    each_value = [job_values(result, value)[result.counted] for result in several]
+    each_value = [job_values(result, name)[result.counted] for result in several]
     ax = axes(ax, (6.0, 3.2), figsize)
     longest = float(ax.get_xlim()[1]) if ax.get_lines() else 0.0
     colours = colours_of(ax, several, colour)
@@ -294,7 +295,7 @@ def cdf(
         style = ("-", "--", ":")[len(ax.get_lines()) // len(COLOURS) % 3]
         times, shares = np.append(at[:1], at), np.append(np.zeros(len(at[:1])), share)
         ax.plot(times, shares, drawstyle="steps-post", color=shade, linestyle=style, linewidth=1.6, label=result.name)
-    if value in _TIMES:
+    if name in _TIMES:
         duration_axis(ax.xaxis, longest)
     elif longest > 20:
         ax.set_xscale("log")
@@ -302,6 +303,6 @@ def cdf(
         ax.minorticks_off()
     ax.set_ylim(0, 1.02)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "25 %", "50 %", "75 %", "100 %"])
-    ax.set_xlabel(_NAMES.get(value, value))
+    ax.set_xlabel(_NAMES.get(name, name))
     label_results(ax, "lower right")
-    return tidy(ax, grid="both", title=title, default=f"share of jobs with at most this {_NAMES.get(value, value)}")
+    return tidy(ax, grid="both", title=title, default=f"share of jobs with at most this {_NAMES.get(name, name)}")

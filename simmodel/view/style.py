@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, wraps
 from itertools import cycle, pairwise
 from pathlib import Path
 from textwrap import fill
@@ -36,7 +36,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown, counted
+from simmodel.foundation.display import Cells, counted, html_page
 from simmodel.foundation.errors import InputError, optional_imports, unknown
 from simmodel.foundation.units import show_quantity
 from simmodel.foundation.writing import replacing
@@ -131,7 +131,7 @@ _DURATIONS = (
 
 
 class Style(NamedTuple):
-    """The size of figures, the height at most, in inches; of their text in points; and of their pixels, an inch."""
+    """The width of figures and their height at most (inches), the size of their text (points), and pixels an inch."""
 
     width: float
     height: float
@@ -156,6 +156,7 @@ _SCREEN = Style(np.inf, np.inf, np.inf)
 _STYLE: ContextVar[Style | None] = ContextVar("style", default=None)  # of the figure that is being drawn
 _TEXTS: tuple[str, ...] = ("axes.titlesize", "figure.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
 _TEXTS += ("legend.fontsize", "legend.title_fontsize")
+_LEAST = 9.0  # the least size of text on a slide, points
 _WIDE = 45  # widths of letters that two panels beside each other take
 _DRAWN: WeakKeyDictionary[Axes, list[JobRecord]] = WeakKeyDictionary()  # results that share axes
 
@@ -191,14 +192,19 @@ def drawn(draw: Callable[Options, Picture]) -> Callable[Options, Picture]:
         if "color" in given:
             given["colour"] = given.pop("color")
         with _styled(style) as used:
-            shown: Any = [_in_seconds(each) for each in args]
-            found = draw(*shown, **options)
+            seconds: Any = [_in_seconds(each) for each in args]
+            found = draw(*seconds, **options)
             own = given.get("ax") is None
-            whole = _figure_of(found)
+            whole: Any = found.get_figure(root=True)
             if own:
                 records = _records(args)
                 if given.get("title") is None and records:
-                    _add_caption(found, about(*records))
+                    shown: Any = found
+                    if shown is whole:
+                        headline(whole, whole.get_suptitle() or about(*records))
+                    else:
+                        title = f"{shown.get_title(loc='left')}\n{about(*records)}"
+                        shown.set_title(title.strip(), loc="left", color=INK)
                 _fit(whole, used.height if given.get("figsize") is None else 0.0)
             if save is not None:
                 save_figure(whole, save)
@@ -206,7 +212,11 @@ def drawn(draw: Callable[Options, Picture]) -> Callable[Options, Picture]:
 
     signature = inspect.signature(draw)
     kept = [each for each in signature.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    added = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in ("style", "save")]
+    types = {"style": "str | None", "save": "str | Path | None"}
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=each)
+        for name, each in types.items()
+    ]
     plot.__signature__ = signature.replace(parameters=[*kept, *added])  # type: ignore[attr-defined]
     return plot
 
@@ -272,15 +282,24 @@ def figure(size: Size, figsize: Size | None = None, title: str | None = None) ->
         raise InputError(f"must be width and height in inches, both > 0, got {figsize!r}", place="figsize")
     with optional_imports():
         import matplotlib.pyplot as plt
-
-        from simmodel.view.drawing import Drawing
     style = _STYLE.get() or _SCREEN
     if figsize is None and style is not _SCREEN:
-        chosen = style.width, min(chosen[1] * style.text / 10, style.height)
-    new: Figure = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained", FigureClass=Drawing)
+        high = chosen[1] * style.text / 10
+        chosen = style.width, min(high, style.height)
+        _settings()["font.size"] = min(style.text, max(_LEAST, style.text * style.height / high))  # pages on slides
+    new: Any = plt.figure(figsize=(float(chosen[0]), float(chosen[1])), layout="constrained")
+    new.savefig = partial(_save, new)
     if title:
         headline(new, title)
-    return new
+    return new  # type: ignore[no-any-return]
+
+
+def _save(drawing: Figure, *args: Any, **options: Any) -> None:
+    """Write a figure with its text as text: fonts of Type 42 in pdf and ps, and text elements in svg."""
+    from matplotlib import rc_context
+
+    with rc_context({"pdf.fonttype": 42, "ps.fonttype": 42, "svg.fonttype": "none"}):
+        type(drawing).savefig(drawing, *args, **options)
 
 
 def panels(
@@ -323,15 +342,11 @@ def save_figure(drawing: Figure, path: str | Path) -> None:
     InputError
         the ending is not that of a picture, or the file cannot be written
     """
-    from matplotlib import rc_context
-
-    from simmodel.view.drawing import AS_TEXT
-
     kind = "png" if str(path) == "-" else Path(path).suffix.lower().removeprefix(".")
     if kind not in (kinds := sorted(drawing.canvas.get_supported_filetypes())):
         raise InputError(f"must be a picture (.{', .'.join(kinds)}), got {Path(path).suffix!r}", source=str(path))
-    with replacing(path) as part, rc_context(AS_TEXT):
-        drawing.savefig(part, format=kind, dpi=max(120, drawing.dpi))
+    with replacing(path) as part:
+        _save(drawing, part, format=kind, dpi=max(120, drawing.dpi))
 
 
 # ---------------------------------------------------------------------- what runs a plot shows
@@ -373,10 +388,11 @@ def about(*records: JobRecord | TaskRecord) -> str:
     """
     found = [_parts(record) for record in records]
     log, count, machine, policy = (each[0] if len(set(each)) == 1 else "" for each in zip(*found, strict=True))
-    names = dict.fromkeys(record.name for record in records)
-    called = [*(names if len(names) == 1 else ()), *([policy] if policy and policy not in names else [])]
-    told = ", ".join(part for part in (log, count, machine) if part)
-    return ": ".join(part for part in (", ".join(called), told) if part)
+    names = {record.name for record in records}
+    called = names.pop() if len(names) == 1 else ""
+    head = ", ".join(part for part in (called, policy if policy not in called else "") if part)
+    told = ", ".join(part for part in (log if log not in called else "", count, machine) if part)
+    return ": ".join(part for part in (head, told) if part)
 
 
 def _labels(records: Sequence[JobRecord]) -> list[str]:
@@ -426,15 +442,6 @@ def label_results(ax: Axes, loc: str = "best") -> None:
         for line, label in zip(lines, _labels(there), strict=False):
             line.set_label(label)
         legend(ax, loc)
-
-
-def _add_caption(found: Axes | Figure, text: str) -> None:
-    from matplotlib.figure import Figure
-
-    if not isinstance(found, Figure):
-        found.set_title(f"{found.get_title(loc='left')}\n{text}".strip(), loc="left")
-    elif not found.get_suptitle():
-        headline(found, text)
 
 
 def checked_colour(colour: str) -> str:
@@ -576,7 +583,8 @@ def _settings(*, usual: bool = False) -> Any:
 
 def headline(drawing: Figure, title: str, told: str = "") -> None:
     """Write the title of a page, and below it what is told of the run."""
-    text = "\n".join(each for each in (title, told) if each)
+    parts = told.replace(" ", "\u00a0").replace("\u00a0·\u00a0", " · ")  # lines break between them
+    text = "\n".join(each for each in (title, parts) if each)
     if text:
         drawing.suptitle(text, x=0.01, ha="left", color=INK)
 
@@ -584,10 +592,10 @@ def headline(drawing: Figure, title: str, told: str = "") -> None:
 def _fit(drawing: Figure, most: float) -> None:
     """Wrap texts and thin out labels until a figure has room for all, and let it grow up to a height (inches)."""
     line = 1.25 * font_size() / 72
-    for _ in range(6):
+    for number in range(6):
         drawing.draw_without_rendering()
         more = sum(_wrapped(text, drawing.bbox.x1 - 4) for text in drawing.texts)
-        titles = [_fit_title(ax, drawing) for ax in drawing.axes]
+        titles = [_fit_title(ax, drawing, number == 0) for ax in drawing.axes]
         ticks = [_fit_ticks(axis, most > 0) for ax in drawing.axes for axis in (ax.xaxis, ax.yaxis)]
         lines = more + max(titles, default=0.0) + max(ticks, default=0.0)
         high = min(drawing.get_figheight() + line * lines, max(most, drawing.get_figheight()))
@@ -604,42 +612,26 @@ def _wrapped(text: Text, right: float, axis: int = 0, least: float | None = None
     if not text.get_text() or end - start <= room:
         return 0
     lines = text.get_text().split("\n")
-    width = max(int(max(map(len, lines)) * room / (end - start)), 6)
+    width = max(int(0.96 * max(map(len, lines)) * room / (end - start)), 6)
     found = [part for each in lines for part in fill(each, width, break_long_words=False).split("\n")]
     text.set_text("\n".join(found))
     return len(found) - len(lines)
 
 
-def _fit_title(ax: Axes, drawing: Figure) -> float:
+def _fit_title(ax: Axes, drawing: Figure, first: bool) -> float:
     """Wrap the title of axes before the next panel, and lift it above the legend; return the lines that came."""
-    shown = ax.get_title(loc="left")
-    if not shown:
+    if not ax.get_title(loc="left"):
         return 0
-    title: Any = next(each for each in ax.findobj() if _says(each, shown))
+    above = ax.get_legend()
+    high = 72 * (above.get_window_extent().y1 - ax.bbox.y1) / drawing.dpi if above is not None else 0.0
+    pad = high + 4 if high > 0 else None
+    title = ax.set_title(ax.get_title(loc="left"), loc="left", color=INK, pad=pad)
     box, right = title.get_window_extent(), drawing.bbox.x1 - 4
     for other in drawing.axes:
         around = other.get_tightbbox(for_layout_only=True) if other is not ax else None
         if around is not None and around.x0 > box.x0 and around.y0 < box.y1 and around.y1 > box.y0:
             right = min(right, around.x0 - 4)
-    lines: float = _wrapped(title, right)
-    above = ax.get_legend()
-    around = above.get_window_extent() if above is not None else None
-    if around is not None and around.y0 >= ax.bbox.y1 - 2 and around.overlaps(title.get_window_extent()):
-        high = 72 * (around.y1 - ax.bbox.y1) / drawing.dpi
-        ax.set_title(title.get_text(), loc="left", color=INK, pad=high + 4)
-        lines += high / font_size()
-    return lines
-
-
-def _figure_of(found: Axes | Figure) -> Figure:
-    whole: Any = found.get_figure(root=True)
-    return whole  # type: ignore[no-any-return]
-
-
-def _says(artist: Artist, shown: str) -> bool:
-    from matplotlib import text
-
-    return isinstance(artist, text.Text) and artist.get_text() == shown
+    return _wrapped(title, right) + (high / font_size() if pad and first else 0)
 
 
 def _fit_label(axis: XAxis | YAxis) -> int:
@@ -656,13 +648,13 @@ def _fit_ticks(axis: XAxis | YAxis, grows: bool) -> float:
     shown = [each for each in axis.get_major_ticks() if low - room <= each.get_loc() <= high + room]
     texts = [tick.label1 for tick in shown if tick.label1.get_visible() and tick.label1.get_text()]
     across = axis.axis_name == "y"
-    wide = 0.38 * _figure_of(axis.axes).bbox.width
+    wide = 0.38 * axis.axes.figure.bbox.width
     if across and sum(_wrapped(text, 0, 0, wide) for text in texts) > 0:
         _set_ticks(axis, texts)
         return 0.01
     boxes = [text.get_window_extent() for text in texts]
     turned = bool(texts) and texts[0].get_rotation() != 0
-    gap = 1.0 if across or turned else 0.4 * font_size() * _figure_of(axis.axes).dpi / 72
+    gap = 1.0 if across or turned else 0.4 * font_size() * axis.axes.figure.dpi / 72
     spans = sorted((box.y0, box.y1) if across else (box.x0, box.x1) for box in boxes)
     over = max((one[1] - other[0] + gap for one, other in pairwise(spans)), default=0)
     if over <= 0:
@@ -689,10 +681,8 @@ def _fit_ticks(axis: XAxis | YAxis, grows: bool) -> float:
 
 
 def _set_ticks(axis: XAxis | YAxis, texts: Sequence[Text]) -> None:
-    across = int(axis.axis_name == "y")
-    limits = axis.get_view_interval()
-    axis.set_ticks([text.get_position()[across] for text in texts], [text.get_text() for text in texts])
-    axis.set_view_interval(*limits, ignore=True)
+    at = [text.get_position()[axis.axis_name == "y"] for text in texts]
+    axis.set_ticks(at, [text.get_text() for text in texts])
 
 
 def hide_x(ax: Axes) -> None:
@@ -828,7 +818,7 @@ class Plot(Generic[Record, Options, Drawn]):
         return self._draw if menu is None else MethodType(self._draw, menu._result)
 
 
-class PlotMenu(Shown):
+class PlotMenu:
     """The plots of one result, one method each; its repr and HTML list them."""
 
     _result: Any
@@ -839,6 +829,9 @@ class PlotMenu(Shown):
     def _cells(self) -> Cells:
         heads = {name: (inspect.getdoc(getattr(self, name)) or "").partition("\n")[0] for name in self._plots()}
         return [["plot", "shows"], *([name, text.partition(";")[0]] for name, text in heads.items())]
+
+    def _repr_html_(self) -> str:
+        return html_page(repr(self)[1:-1], self._cells())
 
     def __repr__(self) -> str:
         return f"<plots of {self._result.name}: {', '.join(self._plots())}>"

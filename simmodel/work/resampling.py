@@ -27,7 +27,8 @@ __all__ = ["Resampling", "differences", "resampled", "resampling_doubts", "shake
 _WEEK = 604_800.0
 _LONG_TERM = 12  # weeks from the first to the last job, or half of the log, from which a user counts as long-term
 _LOAD, _OTHERS = 0.02, 0.05  # how far the load, and mean run time and arrivals by hour and weekday, may be off
-_DRAWS, _EXCHANGES, _TRIES, _MOVES = 64, 400, 4, 4000
+_DRAWS, _EXCHANGES, _TRIES, _MOVES = 64, 400, 4, 400
+_SPANS = (1, 2, 4)  # weeks, whose work varies as in the log
 _FEW_WEEKS, _FEW_USERS, _MUCH = 8, 20, 0.25
 
 
@@ -92,28 +93,20 @@ class Resampling:
         self.week = np.where(self.long[self.part], week % self.circle, week - first[self.part])
         self.places = np.where(self.long & (self.weeks % self.circle > 0), self.circle, 1)
         self.at = np.cumsum(self.places) - self.places
-        self.figures = self._figures(self.rows, np.zeros(len(self.rows), dtype=np.int64), 1)[0]
+        count, self.run = counted_work(workload)
+        self.work = count * self.run
+        self.figures = _figures(submit[rows], self.run[rows], self.work[rows])[0]
         self.of_parts = self._of_parts()
-
-    def _figures(self, rows: NDArray[np.intp], slot: NDArray[np.int64], size: int) -> NDArray[np.float64]:
-        """Return work, run time, and arrivals by hour and by weekday, of the jobs in each slot."""
-        submit = self.workload["submit"][rows]
-        count, run = counted_work(self.workload)
-
-        def arrivals(seconds: float, number: int) -> NDArray[np.int64]:
-            of_cycle = (submit // seconds).astype(np.int64) % number
-            return np.bincount(slot * number + of_cycle, minlength=size * number).reshape(size, number)
-
-        sums = [np.bincount(slot, each[rows], size)[:, None] for each in (count * run, run)]
-        figures: NDArray[np.float64] = np.hstack([*sums, arrivals(3600, 24), arrivals(86400, 7)])
-        return figures
+        self.weekly = self._weekly()
 
     def _of_parts(self) -> NDArray[np.float64]:
         """Return the figures of a copy of each part: at ``at``, and further on where the week it begins in matters."""
         inside = self.long[self.part] | (self.week < self.weeks)
         part = self.part[inside]
         slot = self.at[part] + np.where(self.places[part] > 1, self.week[inside], 0)
-        figures = self._figures(self.rows[inside], slot, int(self.places.sum()))
+        rows = self.rows[inside]
+        submit = self.workload["submit"][rows]
+        figures = _figures(submit, self.run[rows], self.work[rows], slot, int(self.places.sum()))
         full, rest = divmod(self.weeks, self.circle)
         if not rest:
             figures[self.at[self.long]] *= full
@@ -139,13 +132,14 @@ class Resampling:
             luck = _Luck.of(rng, self.cycle, self.circle, self.weeks)
             counts = self._exchanged(rng, luck, wanted, *self._nearest(rng, luck, wanted, factor))
             found = self._joined(rng, luck, counts, f"{self.workload.name} resample {seed}")
-            figures = self._of_copies(luck, *_copies(counts)).sum(axis=0)
+            count, run = counted_work(found)
+            figures = _figures(found["submit"], run, count * run)[0]
             length = float(np.ptp(found["submit"])) / _WEEK if len(found) > 1 else self.weeks
             reached = figures[0] / length / (factor * own) if own and length else 1.0
             if abs(reached - 1) <= _LOAD:
                 break
             push /= reached or 1.0
-        found.report.note(self._told(figures, factor * reached))
+        found.report.note(self._told(figures, factor))
         if abs(reached - 1) > _LOAD and 0 < reached < np.inf:
             found.report.note(f"gaps between submissions multiplied by {reached:.3f}: the users alone miss the load")
             scaled = scale_load(found, 1 / reached)
@@ -248,50 +242,47 @@ class Resampling:
         return found
 
     def _evened(self, rng: np.random.Generator, parts: NDArray[np.intp], start: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return other starts of copies, until the load of weeks varies no more than the log's, over 1, 2 and 4 weeks.
+        """Return other starts of copies, such that the work of 1, 2 and 4 weeks varies as in the log, but for chance.
 
-        Users of one machine make room for each other: where they begin at any week, backlogs grow that no log has.
+        Users of one machine make room for each other: where they begin at any week, backlogs grow that no log has. By
+        chance, the variation of so few weeks differs from log to log (as a standard deviation of normal values does).
         """
-        log, work = self._weekly(), self._weekly_of_parts()
-        share = work.sum(axis=1)[parts]
-        if not share.sum() or min(self.weeks, self.circle) < _FEW_WEEKS:
+        share = np.where(self.blocks, 0.0, self.weekly.sum(axis=1))[parts]
+        if not share.any() or min(self.weeks, self.circle) < _FEW_WEEKS:
             return start
-        aim = np.maximum(_spreads(log), _LOAD)  # of a log whose weeks are alike
-        placed = np.array([self._placed(work, part, begin) for part, begin in zip(parts, start, strict=True)])
+        chance = np.exp(rng.normal() * np.sqrt(np.array(_SPANS) / (2 * self.weeks)))
+        aim = np.maximum(_variations(self._of_weeks()), _LOAD) * chance
+        placed: NDArray[np.float64] = self.weekly[
+            parts[:, None], (np.arange(self.weeks) - start[:, None]) % self.cycle[parts, None]
+        ]
         total = placed.sum(axis=0)
-        whole, off = total.sum(), float((_spreads(total) / aim).max())
+        whole, off = float(total.sum()), _unlike(total, aim)
         for copy in rng.choice(len(parts), _MOVES, p=share / share.sum()).tolist():
-            if off <= 1:
+            if off <= _OTHERS:
                 break
-            begin = int(rng.integers(self.cycle[parts[copy]]))
-            own = self._placed(work, parts[copy], begin)
-            moved = total - placed[copy] + own
-            reached = float((_spreads(moved) / aim).max())
-            if reached < off and abs(moved.sum() / whole - 1) < _LOAD / 2:
-                total, off = moved, reached
-                placed[copy], start[copy] = own, begin
+            cycle = self.cycle[parts[copy]]
+            at = (np.arange(self.weeks) - np.arange(cycle)[:, None]) % cycle
+            moved = total - placed[copy] + self.weekly[parts[copy]][at]
+            reached = _unlike(moved, aim)
+            better = np.flatnonzero((reached < off) & (np.abs(moved.sum(axis=-1) / whole - 1) < _LOAD / 2))
+            if len(better):
+                begin = rng.choice(better)
+                start[copy], total, off = begin, moved[begin], reached[begin]
+                placed[copy] = self.weekly[parts[copy]][at[begin]]
         return start
 
-    def _weekly(self) -> NDArray[np.float64]:
-        """Return the work of each week of the log."""
-        count, run = counted_work(self.workload)
+    def _of_weeks(self) -> NDArray[np.float64]:
+        """Return the work of each whole week of the log."""
         weeks = week_of(self.workload["submit"][self.rows])
-        return np.bincount(weeks, (count * run)[self.rows], self.circle)[: self.circle].astype(np.float64)
+        return np.bincount(weeks, self.work[self.rows], self.circle)[: int(self.span + 0.1)].astype(np.float64)
 
-    def _weekly_of_parts(self) -> NDArray[np.float64]:
+    def _weekly(self) -> NDArray[np.float64]:
         """Return the work of each part by its own weeks."""
-        count, run = counted_work(self.workload)
-        wide = int(self.cycle.max(initial=1))
-        inside = self.week < wide
+        wide = int(self.cycle.max())
+        inside = self.week < self.cycle[self.part]
         slot = self.part[inside] * wide + self.week[inside]
-        work = np.bincount(slot, (count * run)[self.rows[inside]], len(self.names) * wide).astype(np.float64)
-        return work.reshape(len(self.names), wide)
-
-    def _placed(self, work: NDArray[np.float64], part: int, begin: int) -> NDArray[np.float64]:
-        """Return the work by week of a copy of a part that begins in a week."""
-        cycle = int(self.cycle[part])
-        turned = np.roll(work[part, :cycle], begin)
-        return np.resize(turned, self.weeks)
+        work = np.bincount(slot, self.work[self.rows[inside]], len(self.names) * wide)
+        return work.reshape(-1, wide).astype(np.float64)
 
     def _preceding(
         self, rows: NDArray[np.intp], piece: NDArray[np.intp], submit: NDArray[np.float64]
@@ -322,17 +313,17 @@ class Resampling:
         ]
         return named if user.dtype.kind == "O" else named.astype(str)
 
-    def _told(self, figures: NDArray[np.float64], load: float) -> str:
-        """Return what was drawn, and how far it is from the log."""
-        _, _, hour, day = differences(figures, self.figures)
-        run = figures[1] / figures[2:26].sum() / (self.figures[1] / self.figures[2:26].sum()) if figures[1] else 1.0
+    def _told(self, figures: NDArray[np.float64], factor: float) -> str:
+        """Return what was drawn, and how far it is from the log, or from what was wanted of it."""
+        load, run, hour, day = differences(figures, self.figures * (factor * self.weeks / self.span))
         users = f"{len(self.names) - self.blocks.sum():,} users, {self.long.sum():,} of them long-term"
         if self.blocks.any():
             alone = int(np.diff(self.begin)[self.blocks].sum())
             users += f", and {alone:,} jobs without a user, which stay with those of their week"
+        times = "" if factor == 1 else f" at {factor:.3g} times its load"
         told = (
-            f"resampled from {self.workload.name} by whole weeks: {users}; load {load - 1:+.1%}, mean run time "
-            f"{run - 1:+.1%}, arrivals by hour {hour:.1%} and by weekday {day:.1%} apart on average"
+            f"resampled from {self.workload.name} by whole weeks{times}: {users}; load off by {load:.1%}, mean run "
+            f"time by {run:.1%}, arrivals by hour by {hour:.1%} and by weekday by {day:.1%}"
         )
         return told.replace("%", " %")
 
@@ -360,11 +351,37 @@ def _copies(counts: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int
     return parts, np.arange(len(parts)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
-def _spreads(work: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return how much the work of 1, 2 and 4 successive weeks varies, as a share of its mean."""
-    until = np.concatenate([[0.0], np.cumsum(work)])
-    sums = [until[weeks:] - until[:-weeks] for weeks in (1, 2, 4)]
-    return np.array([each.std() for each in sums]) / max(float(work.mean()), 1e-300)
+def _figures(
+    submit: NDArray[np.float64],
+    run: NDArray[np.float64],
+    work: NDArray[np.float64],
+    slot: NDArray[np.int64] | int = 0,
+    size: int = 1,
+) -> NDArray[np.float64]:
+    """Return work, run time, and arrivals by hour and by weekday, of the jobs in each slot."""
+    slots = np.broadcast_to(slot, submit.shape)
+
+    def arrivals(seconds: float, number: int) -> NDArray[np.int64]:
+        of_cycle = (submit // seconds).astype(np.int64) % number
+        return np.bincount(slots * number + of_cycle, minlength=size * number).reshape(size, number)
+
+    sums = [np.bincount(slots, each, size)[:, None] for each in (work, run)]
+    figures: NDArray[np.float64] = np.hstack([*sums, arrivals(3600, 24), arrivals(86400, 7)])
+    return figures
+
+
+def _variations(work: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how much the work of 1, 2 and 4 successive weeks varies, as a share of a week's mean, of rows of works."""
+    until = np.cumsum(np.concatenate([np.zeros_like(work[..., :1]), work], axis=-1), axis=-1)
+    sums = [until[..., weeks:] - until[..., :-weeks] for weeks in _SPANS]
+    mean = np.maximum(work.mean(axis=-1), 1e-300)
+    return np.stack([each.std(axis=-1) / mean for each in sums], axis=-1)
+
+
+def _unlike(work: NDArray[np.float64], aim: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return how far the variations of work by week are from those wanted, as a share of these."""
+    off: NDArray[np.float64] = np.abs(_variations(work) / aim - 1).max(axis=-1)
+    return off
 
 
 def _off(figures: NDArray[np.float64], wanted: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.display import Cells, Printed, counted, figures, html_table, plus_minus, shown_rows, text_table
+from simmodel.foundation.display import Cells, Shown, counted, figures, html_table, plus_minus, shown_rows, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, optional_imports, unknown
 from simmodel.foundation.writing import text_file
 
@@ -185,7 +185,7 @@ Rows: TypeAlias = "slice | NDArray[np.bool_] | NDArray[np.integer] | list[int]"
 """A selection of rows of a table: a slice, a mask, or row numbers."""
 
 
-class Table(Printed):
+class Table(Shown):
     """Named columns of one length.
 
     Parameters
@@ -309,7 +309,7 @@ class Table(Printed):
             writer.writerow(map(text_cell, self.names))
         writer.writerows(zip(*(_csv_cells(column) for column in self._columns.values()), strict=True))
 
-    def _columns_of_text(self) -> tuple[Cells, list[int]]:
+    def _cells(self) -> Cells:
         """Return all rows as texts: floats with four figures, intervals beside their mean."""
         bounds = {name: pair for name in self.names if (pair := self._bounds_of(name))}
         hidden = {each for pair in bounds.values() for each in pair}
@@ -322,8 +322,7 @@ class Table(Printed):
                 columns.append(list(map(_interval_text, *(each.tolist() for each in of))))
             else:
                 columns.append([figures(v, 4) if isinstance(v, float) else str(v) for v in _texts(column)])
-        texts = [i for i, name in enumerate(shown) if self._columns[name].dtype.kind not in "iuf"]
-        return [shown, *map(list, zip(*columns, strict=True))], texts
+        return [shown, *map(list, zip(*columns, strict=True))]
 
     def _bounds_of(self, name: str) -> tuple[str, str] | tuple[()]:
         """Return the columns with the bounds of a column: ``NAME_low`` and ``NAME_high``, or ``low, high`` after it."""
@@ -331,21 +330,21 @@ class Table(Printed):
         pair = (f"{name}_low", f"{name}_high")
         return pair if all(each in self for each in pair) else ("low", "high") if after == ("low", "high") else ()
 
-    def _cells(self) -> tuple[list[list[str]], int]:
+    def _ends(self) -> tuple[list[list[str]], int]:
         """Return the head and the first and last rows as texts, and the number of rows left out between them."""
         shown, left_out = shown_rows(self._length)
         columns = [[_text(value) for value in _texts(column[shown])] for column in self._columns.values()]
         return [list(self._columns), *map(list, zip(*columns, strict=True))], left_out
 
     def _repr_html_(self) -> str:
-        cells, left_out = self._cells()
+        cells, left_out = self._ends()
         return html_table(cells, left=0, left_out=left_out) if self._columns else "<table></table>"
 
     def __str__(self) -> str:
         """Return the first and the last rows as text."""
         if not self._columns:
             return repr(self)
-        cells, left_out = self._cells()
+        cells, left_out = self._ends()
         lines = text_table(cells, left=0)
         if left_out:
             lines.insert(11, f"... {left_out:,} more rows ...")

@@ -114,7 +114,7 @@ def offered_load(workload: Workload, processors: int | None = None) -> float:
     return float(count @ run / (size * span))
 
 
-def counted_work(workload: Workload) -> tuple[NDArray[np.number], NDArray[np.float64]]:
+def counted_work(workload: Workload) -> tuple[NDArray[Any], NDArray[np.float64]]:
     """Return the processors and the run time (s) of each job that count as load: unknown ones as zero."""
     asked = workload.get("requested_processors")
     count = np.maximum(np.where(workload["processors"] > 0, workload["processors"], asked), 0)

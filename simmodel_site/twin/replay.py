@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import Executor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -22,7 +22,7 @@ from simmodel_site.twin.twin import Twin
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from simmodel.extending import GivenPlatform, GivenWork, Look, PolicyLike, Size
+    from simmodel.extending import GivenPlatform, GivenWork, PolicyLike, Size
     from simmodel.results import Result
 
 __all__ = ["LogReplay", "replay_log"]
@@ -172,12 +172,19 @@ class LogReplay(Shown):
             rows.append([what, *(metric_text(name, found[name]) if name in found else "" for _, found in columns)])
         return rows
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Draw the waiting jobs of the scheduler's own policy and with advice, and the jobs started by each policy."""
         from simmodel.extending import replay_page
 
         starts = [(each.time, each.policy, len(each.starts)) for each in self.advices]
-        return replay_page(self.own, self.advised, starts, title=title, figsize=figsize, **look)
+        return replay_page(self.own, self.advised, starts, title=title, figsize=figsize, style=style, save=save)
 
     def __repr__(self) -> str:
         return f"<LogReplay: {len(self.advised.jobs):,} jobs, {len(self.advices):,} decisions>"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -21,10 +21,12 @@ from simmodel_site.twin.events import Demand, Ended, Event, JobKey, Passed, Requ
 from simmodel_site.twin.mirror.reconcile import missing
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from simmodel.extending import Look, PolicyLike, Size
+    from simmodel.extending import PolicyLike, Size
     from simmodel.metrics import Interval
     from simmodel_site.twin.mirror.mirror import Mirror
     from simmodel_site.twin.sources import Source
@@ -461,13 +463,20 @@ class ShadowReport(Shown):
     def __repr__(self) -> str:
         return f"<ShadowReport by {self.policy}: {_percent(self.explained)} of {len(self.jobs):,} starts explained>"
 
-    def plot(self, *, title: str | None = None, figsize: Size | None = None, **look: Unpack[Look]) -> Figure:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        figsize: Size | None = None,
+        style: str | None = None,
+        save: str | Path | None = None,
+    ) -> Figure:
         """Plot over time which starts are explained, and how late or early the others are."""
         from simmodel.extending import departures
 
         if not len(self.jobs):
             raise InputError("must have starts, got none", place="events")
-        return departures(self, title=title, figsize=figsize, **look)
+        return departures(self, title=title, figsize=figsize, style=style, save=save)
 
 
 def _percent(share: float) -> str:

@@ -172,7 +172,7 @@ def test_examples_work(name: str | None, tmp_path: Path, monkeypatch: pytest.Mon
         (["batch", "probe-4", "--polcy=easy"], "unknown option '--polcy'; did you mean '--policy'?"),
         (["batch", "probe-4", "-p", "easy"], "unknown option '-p'; "),
         (["compare", "probe-4", "--polices", "easy"], "unknown option '--polices'; did you mean '--policies'?"),
-        (["compare", "probe-4"], "simmodel compare: missing --policies"),
+        (["whatif", "probe-4"], "simmodel whatif: missing --policies"),
         (["batch", "probe-4", "--until"], "--until: missing value"),
         (["batch", "probe-4", "probe-4"], "unexpected argument 'probe-4'"),
         (["list", "polices"], "unknown kind 'polices'; did you mean 'policies'? Known kinds: policies,"),

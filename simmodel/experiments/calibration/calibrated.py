@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -23,10 +23,12 @@ from simmodel.view.calibration_plots import convergence, site_errors
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
 
 __all__ = ["Calibration"]
 
@@ -176,7 +178,8 @@ class Calibration(Shown):
         *,
         title: str | None = None,
         figsize: Size | None = None,
-        **look: Unpack[Look],
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Figure:
         """Draw the best loss over the trials; see :mod:`simmodel.view.calibration_plots`.
 
@@ -185,7 +188,7 @@ class Calibration(Shown):
         others
             calibrations of the same model by other methods, by name
         """
-        return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize, **look)
+        return convergence({self.method: self, **(others or {})}, title=title, figsize=figsize, style=style, save=save)
 
     @property
     def failed(self) -> Table:
