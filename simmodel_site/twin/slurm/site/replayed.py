@@ -33,7 +33,6 @@ from simmodel.extending import (
     why,
 )
 from simmodel.runs import Simulation, start
-from simmodel.scheduling import Policy
 from simmodel.work import Table
 from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.settings import SlurmConf
@@ -41,7 +40,7 @@ from simmodel_site.policy.wishes import Wishes
 from simmodel_site.twin.mirror.job_history import natural_order
 from simmodel_site.twin.slurm.site.changed import is_line, line_for
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
-from simmodel_site.twin.slurm.site.sampled import Part, Sample
+from simmodel_site.twin.slurm.site.sampled import LogPart, LogSample
 from simmodel_site.twin.slurm.site.sbatch import job_list
 
 if TYPE_CHECKING:
@@ -300,7 +299,7 @@ def _starts(
     phase: _Phase,
     too_long: TooLong = "reject",
     *,
-    part: Part | None = None,
+    part: LogPart | None = None,
     observers: Sequence[Observer] = (),
     progress: bool = False,
 ) -> tuple[dict[int | str, float], Counter[str]]:
@@ -314,8 +313,7 @@ def _starts(
         scans=False,
     )
     jobs = _within_seconds(folder.jobs if part is None else part.jobs, phase.within)
-    policy: Policy = folder.policy.evolve(settings, timing, None if part is None else part.accounts)
-    policy = policy if part is None else part.policy(policy)
+    policy = folder.policy.evolve(settings, timing, None if part is None else part.accounts)
     sim = _ran(folder, jobs, policy, progress=progress, too_long=too_long, observers=observers)
     result = sim.result()
     found = result.jobs
@@ -480,7 +478,7 @@ _MEASURES: Mapping[str, tuple[str, Callable[[NDArray[np.float64]], np.floating[A
 class _Pairs:
     """The pairs of runs of a comparison: of the site as it is, and of the changed one."""
 
-    sample: Sample
+    sample: LogSample
     both: tuple[tuple[SlurmFolder, SlurmConf], ...]
     too_long: TooLong
 
@@ -587,7 +585,7 @@ def change(
     other = folder.changed([each for each in changes if is_line(each)])
     settings = changed_settings(other, [each for each in changes if not is_line(each)])
     both = ((folder, changed_settings(folder)), (other, settings))
-    given = Sample.of(folder, phases=phases, window=window, weeks=sample, resample=resample, runs=runs, seed=seed)
+    given = LogSample.of(folder, phases=phases, window=window, weeks=sample, resample=resample, runs=runs, seed=seed)
     found = _run(_Pairs(sample=given, both=both, too_long=too_long), executor, progress=progress)
     labels = [_policy(*each).text for each in both]
     never = set[int]().union(*(pair.never for pair in found))
@@ -622,7 +620,7 @@ def _run(pairs: _Pairs, executor: Executor | None, *, progress: bool) -> list[_P
 
 
 def _effects(
-    folder: SlurmFolder, found: Sequence[_Pair], sample: Sample
+    folder: SlurmFolder, found: Sequence[_Pair], sample: LogSample
 ) -> tuple[tuple[Difference, ...], dict[str, int]]:
     """Return the differences of all jobs and of each group, and how many jobs these have."""
     groups = _groups(folder)

@@ -2,87 +2,55 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from math import inf
-from types import MappingProxyType
 from typing import Any
 
 import attrs
 import numpy as np
 
 from simmodel import InputError
-from simmodel.extending import PolicyLike, Source, counted, parse_quantity, resampling_doubts
-from simmodel.scheduling import Decision, Policy, Start, View, WakeAt, policy as policy_of
+from simmodel.extending import Source, counted, parse_quantity, resampling_doubts
 from simmodel.work import Job, Workload
 from simmodel_site.policy.accounts import Accounts
+from simmodel_site.policy.wishes import Wishes
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
 from simmodel_site.twin.slurm.site.recorded import RecordedJob
 
-__all__ = ["FromRecord", "Part", "Sample"]
+__all__ = ["LogPart", "LogSample"]
 
 _WEEK = 604_800.0
 
 
-class FromRecord(Policy):
-    """Starts the jobs of a record at its instants (s) up to one, from which on another policy decides.
-
-    >>> from simmodel import Job, simulate
-    >>> jobs = [Job(processors=3, run=90), Job(submit=1, processors=4, run=10), Job(submit=2, processors=1, run=10)]
-    >>> simulate(4, jobs, FromRecord("fcfs", {1: 20.0}, 50.0)).jobs["start"].tolist()
-    [20.0, 110.0, 120.0]
-    """
-
-    name = "slurm"
-    decides = "jobs"
-    preempts = reads_options = tries_every_submission = True
-
-    def __init__(self, policy: PolicyLike, starts: Mapping[int | str, float], begin: float) -> None:
-        self.policy, self.starts, self.begin = policy_of(policy), starts, begin
-
-    def decide(self, view: View, /) -> Iterator[Decision]:
-        """Start the jobs that the record has started by now."""
-        now = view.now
-        if now >= self.begin:
-            yield from self.policy.decide(view) or ()
-            return
-        for job in [job for job in view.waiting if self.starts.get(job.id, inf) <= now]:
-            for entry in view.choices.get(job, (job,)):
-                if entry.place.fits(entry):
-                    yield Start(job, entry.place, "recorded")
-                    break
-        yield WakeAt(min([at for at in self.starts.values() if at > now], default=self.begin))
+_SETTLED = 90.0
+"""Seconds before the begin of a part by which the jobs that run then are submitted: the loops start them by then."""
 
 
 @attrs.frozen(kw_only=True)
-class Part:
+class LogPart:
     """The jobs of a pair of runs.
 
     Parameters
     ----------
     jobs
-        those that are submitted, and those that ran or waited before
+        those that are submitted, and those that run or wait at the begin
     measured
         the number in the accounting of each job whose wait counts, by its id
     running
-        the recorded start (s) of each job that runs at the begin
-    begin
-        until when the record is followed (s)
+        how many run at the begin
     accounts
         the accounts, if they differ from those of the site
     """
 
     jobs: list[Job]
     measured: Mapping[int | str, int]
-    running: Mapping[int | str, float] = MappingProxyType({})
-    begin: float = -inf
+    running: int = 0
     accounts: Accounts | None = None
-
-    def policy(self, policy: Policy) -> Policy:
-        return policy if self.begin == -inf else FromRecord(policy, self.running, self.begin)
 
 
 @attrs.frozen(kw_only=True)
-class Sample:
+class LogSample:
     """The pairs of runs of a comparison.
 
     Parameters
@@ -116,7 +84,7 @@ class Sample:
         resample: str | None = None,
         runs: int = 20,
         seed: int = 0,
-    ) -> Sample:
+    ) -> LogSample:
         """Return the sample that options name, as of :func:`~simmodel_site.twin.slurm.site.replayed.change`.
 
         Raises
@@ -154,7 +122,7 @@ class Sample:
         return attrs.evolve(found, told=tuple(found._lines(phases, weeks)))
 
     @classmethod
-    def _of_users(cls, folder: SlurmFolder, resample: str, runs: int) -> Sample:
+    def _of_users(cls, folder: SlurmFolder, resample: str, runs: int) -> LogSample:
         if resample != "users":
             raise InputError(f"must be 'users', got {resample!r}", place="--resample")
         log = Workload.from_jobs(folder.jobs)
@@ -175,8 +143,8 @@ class Sample:
             return
         parts = [self.part(number) for number in range(len(self.spans))]
         inside, everyone = sum(len(part.measured) for part in parts), len(_measured(self.folder))
-        running = sum(len(part.running) for part in parts)
-        waiting = sum(len(part.jobs) - len(part.measured) - len(part.running) for part in parts)
+        running = sum(part.running for part in parts)
+        waiting = sum(len(part.jobs) - len(part.measured) - part.running for part in parts)
         where = "this part" if weeks is None else "these weeks"
         yield (
             f"{inside:,} of {counted(everyone, 'job')} in {where} of the log, {everyone - inside:,} left out; "
@@ -188,30 +156,31 @@ class Sample:
         """The number of pairs of runs; of resamples, one is that of the log itself."""
         return self.source.count + (self.kind == "users")
 
-    def part(self, number: int) -> Part:
+    def part(self, number: int) -> LogPart:
         """Return the jobs of a pair of runs."""
         folder = self.folder
         if self.kind == "users" and number:
             return self._drawn(number)
         begin, end = self.spans[number % len(self.spans)]
+        there = {each.job.id: each for each in folder.recorded if each.job.submit < end and _over(each) > begin}
         jobs: list[Job] = []
-        running, measured = dict[int | str, float](), dict[int | str, int]()
+        measured: dict[int | str, int] = {}
+        running = 0
         for row, each in enumerate(folder.recorded):
             job = each.job
-            assert job.id is not None
-            if job.submit >= end or (job.submit < begin and _over(each) <= begin):
+            if job.id not in there:
                 continue
+            if len(there) < len(folder.recorded):
+                job = attrs.evolve(job, dependencies=[other for other in job.dependencies if other.job in there])
+            if job.submit < begin:
+                running += each.start < begin
+                job = _runs(each, begin) if each.start < begin else _waits(job, begin)
+            elif not job.never_ran:
+                measured[job.id or 0] = row
             jobs.append(job)
-            if job.submit >= begin and not job.never_ran:
-                measured[job.id] = row
-            elif each.start < begin:
-                running[job.id] = each.start
-        if len(jobs) < len(folder.recorded):
-            there = {job.id for job in jobs}
-            jobs = [_without_others(job, there) for job in jobs]
-        return Part(jobs=jobs, measured=measured, running=running, begin=begin)
+        return LogPart(jobs=jobs, measured=measured, running=running)
 
-    def _drawn(self, number: int) -> Part:
+    def _drawn(self, number: int) -> LogPart:
         """Return a resampled log; a copy of a user has the associations of the user."""
         folder = self.folder
         log = Workload.from_jobs(folder.jobs).replace(row=np.arange(len(folder.recorded)))
@@ -235,7 +204,7 @@ class Sample:
         measured: dict[Any, int] = {
             job.id: row for job, row in zip(jobs, rows, strict=True) if not folder.recorded[row].job.never_ran
         }
-        return Part(jobs=jobs, measured=measured, accounts=accounts)
+        return LogPart(jobs=jobs, measured=measured, accounts=accounts)
 
 
 def _measured(folder: SlurmFolder) -> list[RecordedJob]:
@@ -250,7 +219,34 @@ def _over(each: RecordedJob) -> float:
     return inf if job.cancel is None else job.cancel
 
 
-def _without_others(job: Job, there: set[int | str | None]) -> Job:
-    """Return a job without dependencies on jobs that are left out."""
-    kept = [each for each in job.dependencies if each.job in there]
-    return job if len(kept) == len(job.dependencies) else attrs.evolve(job, dependencies=kept)
+def _runs(each: RecordedJob, begin: float) -> Job:
+    """Return a job that runs at an instant (s) as one that comes before it, starts at once and ends when it did."""
+    earlier = max(each.start - (begin - _SETTLED), 0.0)
+    job, submit = each.job, each.start - earlier
+    return attrs.evolve(
+        job,
+        submit=submit,
+        run=_over(each) - submit,
+        requested=None if job.requested is None else job.requested + earlier,
+        dependencies=(),
+        options=_without_holds(job),
+    )
+
+
+def _waits(job: Job, begin: float) -> Job:
+    """Return a job that no loop starts before an instant (s).
+
+    It is held from just after its submission on, as its age counts then; a task of an array, which has its hold from
+    the first one, begins then.
+    """
+    wishes = Wishes.of(job.options)
+    if job.submit + max(wishes.begin, wishes.hold[1] if wishes.hold else 0.0) >= begin:
+        return job
+    wait = f"now+{begin - job.submit:.3f}"
+    own = f"--begin={wait}" if wishes.array else f"--hold=now+0.001,{wait}"
+    return attrs.evolve(job, options=f"{_without_holds(job)} {own}".lstrip())
+
+
+def _without_holds(job: Job) -> str:
+    words = shlex.split(job.options)
+    return shlex.join([word for word in words if not word.startswith(("--begin", "--hold"))])
