@@ -178,7 +178,7 @@ class LogSample:
             elif not job.never_ran:
                 measured[job.id or 0] = row
             jobs.append(job)
-        return LogPart(jobs=jobs, measured=measured, running=running)
+        return LogPart(jobs=sorted(jobs, key=lambda job: job.submit), measured=measured, running=running)
 
     def _drawn(self, number: int) -> LogPart:
         """Return a resampled log; a copy of a user has the associations of the user."""
@@ -236,14 +236,14 @@ def _runs(each: RecordedJob, begin: float) -> Job:
 def _waits(job: Job, begin: float) -> Job:
     """Return a job that no loop starts before an instant (s).
 
-    It is held from just after its submission on, as its age counts then; a task of an array, which has its hold from
+    It is held from 1 s after its submission on, as its age counts then; a task of an array, which has its hold from
     the first one, begins then.
     """
     wishes = Wishes.of(job.options)
     if job.submit + max(wishes.begin, wishes.hold[1] if wishes.hold else 0.0) >= begin:
         return job
     wait = f"now+{begin - job.submit:.3f}"
-    own = f"--begin={wait}" if wishes.array else f"--hold=now+0.001,{wait}"
+    own = f"--begin={wait}" if wishes.array else f"--begin=now+2 --hold=now+1,{wait}"
     return attrs.evolve(job, options=f"{_without_holds(job)} {own}".lstrip())
 
 
