@@ -86,7 +86,7 @@ def read(options: argparse.Namespace) -> None:
         argument("--sample N", "weeks drawn at random, each from the recorded state at its begin", whole),
         argument("--resample {users}", "intervals from logs like this one: its users drawn anew by whole weeks"),
         argument("--runs N", "with --resample, how many (default: 20)", whole),
-        argument("--seed SEED", "of the weeks of --sample (default: 0)", whole),
+        argument("--seed SEED", "of --sample and --resample (default: 0)", whole),
     ),
     TOO_LONG,
     WORKERS,

@@ -565,7 +565,7 @@ def change(
     runs
         with ``resample``, how many
     seed
-        of the weeks that are drawn
+        of the weeks, or the logs, that are drawn
     too_long
         what becomes of jobs that request more time than their partition allows: as of :func:`~simmodel.simulate`
     executor

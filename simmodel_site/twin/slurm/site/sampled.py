@@ -65,6 +65,8 @@ class LogSample:
         the parts of the log, each from when until when (s)
     told
         what is left out, and what else the sample is
+    seed
+        of resampled logs
     """
 
     folder: SlurmFolder
@@ -72,6 +74,7 @@ class LogSample:
     source: Source
     spans: tuple[tuple[float, float], ...] = ((-inf, inf),)
     told: tuple[str, ...] = ()
+    seed: int = 0
 
     @classmethod
     def of(
@@ -99,7 +102,7 @@ class LogSample:
         if len(given) > 1:
             raise InputError("exclude each other", place=" and ".join(f"--{name}" for name in given))
         if resample is not None:
-            return cls._of_users(folder, resample, runs)
+            return cls._of_users(folder, resample, runs, seed)
         submits = [each.job.submit for each in _measured(folder)]
         first, last = submits[0], submits[-1]
         spans: list[tuple[float, float]] = [(-inf, inf)]
@@ -122,13 +125,13 @@ class LogSample:
         return attrs.evolve(found, told=tuple(found._lines(phases, weeks)))
 
     @classmethod
-    def _of_users(cls, folder: SlurmFolder, resample: str, runs: int) -> LogSample:
+    def _of_users(cls, folder: SlurmFolder, resample: str, runs: int, seed: int) -> LogSample:
         if resample != "users":
             raise InputError(f"must be 'users', got {resample!r}", place="--resample")
         log = Workload.from_jobs(folder.jobs)
         source = Source("users", runs, tuple(resampling_doubts(log)))
         alike = "users, accounts, limits and the times of outages are those of the log"
-        return cls(folder=folder, kind="users", source=source, told=(f"{source}; {alike}",))
+        return cls(folder=folder, kind="users", source=source, told=(f"{source}; {alike}",), seed=seed)
 
     def _lines(self, phases: int, weeks: int | None) -> Iterator[str]:
         """Yield what the sample is, and how many jobs are left out."""
@@ -184,7 +187,7 @@ class LogSample:
         """Return a resampled log; a copy of a user has the associations of the user."""
         folder = self.folder
         log = Workload.from_jobs(folder.jobs).replace(row=np.arange(len(folder.recorded)))
-        found = log.resampled(seed=number)
+        found = log.resampled(seed=int(np.random.SeedSequence([self.seed, number]).generate_state(1)[0]))
         jobs, rows = list(found.specs or ()), found["row"].tolist()
         accounts = folder.accounts
         if accounts is not None:
