@@ -1,6 +1,6 @@
 """Whether the interval of a difference between two policies, from resamples of one log, covers the true difference.
 
-Run ``python benchmarks/resampling_coverage.py`` (about an hour of CPU; ``--repetitions 40`` a fifth of it). Logs are
+Run ``python benchmarks/resampling_coverage.py`` (half an hour of CPU; ``--repetitions 40``: a third). Logs are
 drawn from a model of users: Lublin and Feitelson's sizes, run times and hours of the day (:mod:`simmodel.generators`),
 in applications that a user runs again and again, in sessions, more on weekdays, by users who stay and users who come
 and go. The truth is the mean difference over logs whose load is within 1 % of a chosen one, and so within 2 % of each

@@ -17,6 +17,7 @@ __all__ = ["main"]
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
+_NAMES = [*COMMANDS]
 START = f"""\
 simmodel {__version__}: simulate computing systems
 
@@ -27,8 +28,10 @@ Compare policies on the same jobs:
 List the policies:
   simmodel list policies
 
-commands: {", ".join(COMMANDS)}
-'simmodel --help' describes them; 'simmodel COMMAND --help' shows the options of one."""
+commands: {", ".join(_NAMES[:7])},
+  {", ".join(_NAMES[7:14])},
+  {", ".join(_NAMES[14:])}
+'simmodel help' describes them, 'simmodel help COMMAND' the options of one."""
 
 HELP = """\
 usage: simmodel COMMAND ...
@@ -46,7 +49,7 @@ examples:
   simmodel batch lublin-128-week --plot overview.png
   simmodel list policies
 
-'simmodel COMMAND --help' shows the options of a command, with examples."""
+'simmodel help COMMAND' shows the options of a command, with examples."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(words: list[str]) -> int:
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ANSWERS:
         print(ANSWERS[words[0]]() if words else START)
         return 0
@@ -109,7 +114,7 @@ def _run(words: list[str]) -> int:
         options = parser.read(arguments)
     except SystemExit as end:  # of argparse: after the help, or an error
         return int(end.code or 0)
-    from simmodel.commands.outputs import bar_settled
+    from simmodel.commands.outputs import on_terminal
     from simmodel.foundation.errors import InputError
     from simmodel.foundation.loading import limits, reading
 
@@ -118,7 +123,7 @@ def _run(words: list[str]) -> int:
 
         see_working_folder()
     how = {name: getattr(options, name) for name in ("skip_bad", "timezone", "repair") if hasattr(options, name)}
-    with reading(**how), limits(**dict(getattr(options, "limit", ()))), bar_settled(options):
+    with reading(**how), limits(**dict(getattr(options, "limit", ()))), on_terminal(options):
         try:
             return run(options) or 0
         except InputError as error:
@@ -138,5 +143,11 @@ ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--versio
 
 
 def _complain(sentence: str) -> int:
-    print(f"simmodel: {sentence}", file=sys.stderr)
+    text = f"simmodel: {sentence}"
+    if sys.stderr.isatty():
+        from shutil import get_terminal_size
+        from textwrap import fill
+
+        text = fill(text, get_terminal_size().columns, subsequent_indent="  ", break_on_hyphens=False)
+    print(text, file=sys.stderr)
     return BAD_INPUT

@@ -2,10 +2,16 @@
 
 from simmodel.commands.outputs import (
     PROGRESS as PROGRESS,
+    QUIET as QUIET,
+    answer as answer,
+    document as document,
     files as files,
+    fitted as fitted,
     log_name as log_name,
+    page as page,
     picture as picture,
     plot as plot,
+    table as table,
     write_and_say as write_and_say,
 )
 from simmodel.commands.shared import (

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["MOVED", "follow"]
 
 MOVED = {
-    "simmodel.experiments.exploration": "simmodel.experiments.comparison",
     "simmodel.twin": "simmodel_site.twin",
     "simmodel.policies.slurm": "simmodel_site.policy",
     "simmodel.commands.twin": "simmodel_site.commands",

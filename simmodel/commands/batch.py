@@ -6,7 +6,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import database, files, live, log_name, page, picture, plot, watched, write_and_say
+from simmodel.commands.outputs import (
+    database,
+    document,
+    files,
+    live,
+    log_name,
+    page,
+    picture,
+    plot,
+    table,
+    watched,
+    write_and_say,
+)
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TOO_LONG, chosen_policy, run_options, with_changes
 from simmodel.commands.values import argument, command, output, seconds
 
@@ -24,9 +36,9 @@ if TYPE_CHECKING:
     TOO_LONG,
     RULES,
     files(
-        argument("--schedule OUT.csv", "one line per job; times as in the log", output),
+        table("one line per job; times as in the log", "schedule"),
         argument("--batsim OUT.csv", "one line per job with the columns of Batsim's jobs.csv", output),
-        argument("--json OUT.json", "metrics, counts and the scenario, which repeats the run", output),
+        document("metrics, counts and the scenario, which repeats the run"),
         database(" or --stream"),
         argument(
             "--stream OUT",
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
         ),
         argument("--events", "record each state change too, for --db"),
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
-        plot("the run on one page"),
+        plot("the run on one page", "overview.png"),
         page(),
         live(),
         argument("--snapshot OUT.json", "the state at --at, for 'simmodel whatif'", output),

@@ -7,7 +7,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import database, files, log_name, page, picture, plot, write_and_say
+from simmodel.commands.outputs import (
+    database,
+    document,
+    files,
+    log_name,
+    page,
+    picture,
+    plot,
+    table,
+    write_and_say,
+)
 from simmodel.commands.shared import (
     HORIZON,
     LOG,
@@ -34,6 +44,7 @@ from simmodel.foundation.errors import InputError
 if TYPE_CHECKING:
     from simmodel.experiments.comparison import Comparison
     from simmodel.experiments.portfolio_comparison import PortfolioComparison
+    from simmodel.runs.scenario import GivenPlatform
 
 __all__ = ["compare", "portfolio"]
 
@@ -65,8 +76,8 @@ __all__ = ["compare", "portfolio"]
     kept_study("the same command goes on"),
     files(
         argument("--table OUT.csv", "all metrics, one line per case", output),
-        argument("--csv OUT.csv", "all differences to the baseline, one line per case and metric", output),
-        argument("--json OUT.json", "the sample, metrics and differences", output),
+        table("all differences to the baseline, one line per case and metric", "csv"),
+        document("the sample, metrics and differences"),
         plot("the metrics as bars, or means with intervals", "comparison.png"),
         page("the runs beside each other,"),
     ),
@@ -99,7 +110,8 @@ def compare(options: argparse.Namespace) -> None:
             **sample,
             **given,
         )
-    said = [with_changes(options, _head(found, options.log)), "", found.summary(), "", *found.answer()]
+    said = [with_changes(options, _head(found, options.log)), "", found.summary()]
+    said += ["", *answer] if (answer := found.answer()) else []
     said += found.results[0].report.lines() if found.results else []
     write_and_say(
         options,
@@ -113,7 +125,7 @@ def compare(options: argparse.Namespace) -> None:
     )
 
 
-def _machines(options: argparse.Namespace, platform: Any) -> Any:
+def _machines(options: argparse.Namespace, platform: GivenPlatform) -> Any:
     """Return the platform, or that and those of the cases, by name."""
     if not options.cases:
         return platform
@@ -165,11 +177,12 @@ def _head(found: Comparison, logs: list[str]) -> str:
     RULES,
     WORKERS,
     files(
-        argument("--schedule OUT.csv", "one line per job, with the policy that started it", output),
+        table("one line per job, with the policy that started it", "schedule"),
         argument("--choices OUT.csv", "each score, and the policy chosen at each decision", output),
-        argument("--json OUT.json", "all measures and the scenario, which repeats the run", output),
+        document("all measures and the scenario, which repeats the run"),
         database(),
-        plot("scores, starts and a radar chart"),
+        plot("scores, starts and a radar chart", "portfolio.png"),
+        page("the run of the portfolio"),
     ),
     examples=(
         "simmodel portfolio probe-4 --policies fcfs,sjf",
@@ -185,7 +198,8 @@ def portfolio(options: argparse.Namespace) -> None:
     from simmodel.experiments.portfolio_comparison import compare_portfolio
 
     platform, given = run_options(options)
-    whole = True if any((options.schedule, options.choices, options.json, options.db, options.plot)) else None
+    written = (options.schedule, options.choices, options.json, options.db, options.plot, options.html)
+    whole = True if any(written) else None
     with process_pool(options, most=len(split_names(options.policies)) + 1) as executor:
         found = compare_portfolio(platform, options.log, _text(options), executor=executor, results=whole, **given)
     result = found.portfolio
@@ -202,6 +216,7 @@ def portfolio(options: argparse.Namespace) -> None:
         json=lambda path: _write_json(found, path),
         db=lambda path: result.to_sqlite(path, force=options.force),
         plot=picture(found.plot),
+        html=lambda path: result.to_html(path),
     )
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
-from simmodel.commands.shared import FORCE, TRUST, WORKERS, kept_runs, kept_study, process_pool
+from simmodel.commands.outputs import PROGRESS, answer, document, files, picture, plot, table, write_and_say
+from simmodel.commands.shared import FORCE, TRUST, WORKERS, kept_runs, kept_study, process_pool, seed_of
 from simmodel.commands.values import Declared, argument, arguments, command, output, source
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class Experiment:
         path = bundled_file("experiments", name) or Path(name)
         if not re.search(r"[/\\.]", name) and not path.is_file():
             raise unknown("experiment", name, bundled_names("experiments"))
-        found = read_configuration(path, self.shape(), trust=options.trust)
+        found = read_configuration(path, self.shape(), trust=options.trust, seed=options.seed)
         study = found.study if options.study is None else Path(options.study)
         self.carry_out(attrs.evolve(found, study=study), options)
 
@@ -109,7 +109,13 @@ class Experiment:
         with process_pool(options) as executor, configuration.wrong_here(), goes_on:
             found = self.perform(configuration, executor, options.progress)
         write_and_say(
-            options, found.said, indent="", table=found.table.to_csv, runs=found.runs.to_csv, plot=picture(found.plot)
+            options,
+            found.said,
+            indent="",
+            table=found.table.to_csv,
+            runs=found.runs.to_csv,
+            json=answer(found.said[0], found=found.table.rows(), runs=found.runs.rows()),
+            plot=picture(found.plot),
         )
 
 
@@ -117,14 +123,15 @@ EXPERIMENTS: dict[str, Experiment] = {}
 """The experiments that files describe, and which ``simmodel resume`` continues."""
 
 
-def _results(table: str, picture: str, usual: str | None = None) -> Declared:
+def _results(main: str, picture: str, usual: str = "experiment.png") -> Declared:
     """Declare the options of the run and the files to write."""
     return arguments(
         WORKERS,
         TRUST,
         PROGRESS,
         files(
-            argument("--table OUT.csv", table, output),
+            table(main),
+            document("the findings, and all runs"),
             argument("--runs OUT.csv", "all runs: values of the parameters and outputs, one line each", output),
             plot(picture, usual),
         ),
@@ -140,7 +147,15 @@ def _experiment(
         found = EXPERIMENTS[name] = Experiment(name, method, own, perform)
         config = argument("config CONFIG", "the experiment (TOML), or a name from 'simmodel list experiments'", source)
         study = kept_study("'simmodel resume FILE' goes on")
-        command(name, config, study, results, examples=(example,), description=perform.__doc__)(found.run)
+        command(
+            name,
+            config,
+            study,
+            seed_of("seed of the method", "that of CONFIG"),
+            results,
+            examples=(example,),
+            description=perform.__doc__,
+        )(found.run)
         return perform
 
     return declare

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
+from simmodel.commands.outputs import PROGRESS, document, files, picture, plot, table, write_and_say
 from simmodel.commands.shared import (
     HETSIM,
     POLICIES,
@@ -47,7 +47,8 @@ from simmodel.commands.values import argument, command, group, output, share, so
     group("simulation", HETSIM, kind_arguments("tasks", "jobs"), UNTIL, TRUST),
     PROGRESS,
     files(
-        argument("--table OUT.csv", "means and intervals, one line per combination", output),
+        table("means and intervals, one line per combination"),
+        document("the sample, metrics and differences"),
         argument("--samples OUT.csv", "all metrics, one line per run", output),
         plot("means with their intervals", "exploration.png"),
     ),
@@ -105,5 +106,6 @@ def run(options: argparse.Namespace) -> None:
         indent="",
         table=found.table.to_csv,
         samples=found.samples.to_csv,
+        json=found.to_json,
         plot=picture(lambda: found.plot(metrics)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from simmodel.commands.outputs import QUIET
 from simmodel.commands.shared import SEED
 from simmodel.commands.values import argument, at_least_one, command, group, output, positive, seconds, source
 from simmodel.foundation.errors import InputError, unknown
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     argument("--load RHO", "scale the gaps to this offered load, such as 0.9", positive),
     argument("--estimates", "draw requested times as users estimate them"),
     argument("-o --output OUT.swf", "default: standard output", output),
+    group("display", QUIET),
     group("lublin", argument("--classes A,B", "batch,interactive (default) or typeless")),
     group(
         "poisson",
@@ -41,7 +43,7 @@ def run(options: argparse.Namespace) -> None:
 
     log = _generated(options)
     write_swf(log, options.output or STDOUT)
-    if options.output is not None and options.output is not STDOUT:
+    if options.output not in (None, STDOUT) and not options.quiet:
         size = "" if log.processors is None else f" for {log.processors:,} processors"
         print(f"{len(log):,} jobs{size} written to {options.output}")
 

@@ -6,7 +6,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import PROGRESS, database, files, live, page, picture, plot, watched, write_and_say
+from simmodel.commands.outputs import (
+    PROGRESS,
+    database,
+    document,
+    files,
+    live,
+    page,
+    picture,
+    plot,
+    table,
+    watched,
+    write_and_say,
+)
 from simmodel.commands.shared import (
     ELSEWHERE,
     READING,
@@ -19,6 +31,7 @@ from simmodel.commands.shared import (
     with_changes,
 )
 from simmodel.commands.values import argument, command, group, output, source
+from simmodel.foundation.writing import STDOUT
 
 if TYPE_CHECKING:
     from simmodel.platform.grid import GridSpec
@@ -63,10 +76,10 @@ if TYPE_CHECKING:
             "layout of --db and --csv: our own events and jobs (default), or CGSim's states or events",
             default="simmodel",
         ),
-        argument("--csv DIR", "the same tables as CSV", output),
+        table("one line per job; of a folder: the tables of --db as CSV", "csv"),
         argument("--schedule OUT.csv", "one line per job", output),
-        argument("--json OUT.json", "metrics and counts", output),
-        plot("the run on one page"),
+        document("metrics and counts"),
+        plot("the run on one page", "grid.png"),
         page(),
         live(),
     ),
@@ -84,6 +97,8 @@ def run(options: argparse.Namespace) -> None:
     from simmodel.results.streams import RecordStream
     from simmodel.runs.scenario import start
 
+    if options.csv is not None and (options.csv is STDOUT or options.csv.suffix == ".csv"):
+        options.schedule, options.csv = options.schedule or options.csv, None
     for name in ("schedule", "plot", "html", "live"):
         if options.stream is not None and getattr(options, name) is not None:
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

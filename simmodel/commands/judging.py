@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
+from simmodel.commands.outputs import PROGRESS, document, files, picture, plot, table, write_and_say
 from simmodel.commands.shared import (
     LOG,
     MACHINE,
@@ -23,7 +23,7 @@ from simmodel.commands.shared import (
     see_working_folder,
     split_names,
 )
-from simmodel.commands.values import argument, arguments, at_least_one, command, group, output, seconds, source
+from simmodel.commands.values import argument, arguments, at_least_one, command, group, seconds, source
 from simmodel.foundation.errors import InputError
 from simmodel.platform.options import BrokerOptions, MachineOptions
 
@@ -43,7 +43,7 @@ __all__ = ["identify", "verify"]
     kind_arguments(MachineOptions, BrokerOptions),
     TRUST,
     files(
-        argument("--json OUT.json", "the explanation", output),
+        document("the explanation"),
         plot("what stood in the way, over time", "why.png"),
     ),
     examples=(
@@ -139,7 +139,8 @@ def _given(options: argparse.Namespace) -> dict[str, Any]:
     group("rules", _JUDGED),
     PROGRESS,
     files(
-        argument("--table OUT.csv", "one line a finding: kind, job, instant and a sentence", output),
+        table("one line a finding: kind, job, instant and a sentence"),
+        document("the findings, and the shares of starts that are explained"),
         plot("the starts that depart, over time", "departures.png"),
     ),
     examples=(
@@ -161,7 +162,8 @@ def verify(options: argparse.Namespace) -> int:
     if options.policy is not None:
         see_working_folder(options.policy)
     found = judge(**_given(options), policy=options.policy, progress=options.progress)
-    write_and_say(options, [found.report()], indent="", table=found.to_csv, plot=picture(found.plot))
+    said = [found.report()]
+    write_and_say(options, said, "", table=found.to_csv, json=found.to_json, plot=picture(found.plot))
     if found.misfit is not None:
         raise InputError(found.misfit, source=str(options.schedule or options.log))
     return 0 if found.right else 1
@@ -184,7 +186,8 @@ def verify(options: argparse.Namespace) -> int:
     WORKERS,
     PROGRESS,
     files(
-        argument("--table OUT.csv", "one line a policy: what it explains", output),
+        table("one line a policy: what it explains"),
+        document("the shares that each policy explains"),
         plot("what the best policies explain, over time", "policies.png"),
     ),
     examples=(
@@ -200,4 +203,5 @@ def identify(options: argparse.Namespace) -> None:
     with process_pool(options, most=len(policies)) as executor:
         given = _given(options) | {"sample": options.sample, "executor": executor, "progress": options.progress}
         found = compared(**given, candidates=policies)
-    write_and_say(options, [found.report()], indent="", table=found.table.to_csv, plot=picture(found.plot))
+    said = [found.report()]
+    write_and_say(options, said, "", table=found.table.to_csv, json=found.to_json, plot=picture(found.plot))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
 from typing import Any
 
-from simmodel.commands.values import argument, command, one_of
+from simmodel.commands.outputs import QUIET, document, files, table, write_and_say
+from simmodel.commands.values import argument, command, group, one_of
 
 COLUMNS = 100
 """Lines are at most this long."""
@@ -79,11 +81,11 @@ def _list_platforms() -> Rows:
     from simmodel.foundation.packages import offered
 
     rows: Rows = []
-    for name, document in _bundled("platforms"):
-        if not document:  # HetSim's XML
+    for name, content in _bundled("platforms"):
+        if not content:  # HetSim's XML
             kind, text = "machine", load_platform(name).description
         else:
-            kind, text = document["kind"], document.get("description", "")
+            kind, text = content["kind"], content.get("description", "")
         sentence = _first_sentence(text)
         rows.append((name, kind, sentence if len(sentence) <= 72 else sentence.partition(":")[0]))  # of a line
     return rows + [(name, "", f"from {source}") for name, source in offered(GROUP).items()]
@@ -95,13 +97,13 @@ def _list_workloads() -> Rows:
 
     tasks = task_names()
     return [
-        (name, "tasks" if name in tasks else "jobs", _first_sentence(document.get("description", "")))
-        for name, document in _bundled("workloads")
+        (name, "tasks" if name in tasks else "jobs", _first_sentence(content.get("description", "")))
+        for name, content in _bundled("workloads")
     ]
 
 
 def _list_experiments() -> Rows:
-    return [(name, _first_sentence(document.get("description", ""))) for name, document in _bundled("experiments")]
+    return [(name, _first_sentence(content.get("description", ""))) for name, content in _bundled("experiments")]
 
 
 def _bundled(folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -162,6 +164,8 @@ _LISTS: dict[str, Callable[[], Rows]] = {
 @command(
     "list",
     argument("kind KIND", f"{', '.join(_LISTS)}; default: these names", one_of(_LISTS, "kind"), nargs="?"),
+    group("display", QUIET),
+    files(document("the names, kinds and descriptions"), table("one line a name", "csv")),
     examples=("simmodel list policies", "simmodel list platforms"),
 )
 def run(options: argparse.Namespace) -> None:
@@ -170,11 +174,36 @@ def run(options: argparse.Namespace) -> None:
     Each has a description. Policies, workloads and generators are for jobs on clusters or for tasks on machines.
     """
     if options.kind is None:
-        print("\n".join(f"simmodel list {kind}" for kind in _LISTS))
-        return
-    rows = _LISTS[options.kind]()
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)][:-1]
-    indent = " " * (sum(widths) + 2 * len(widths))
-    for *heads, text in rows:
-        head = "".join(f"{each:<{width}}  " for each, width in zip(heads, widths, strict=True))
-        print(textwrap.fill(f"{head}{text}", COLUMNS, subsequent_indent=indent))
+        rows: Rows = [(kind, f"simmodel list {kind}") for kind in _LISTS]
+        said = [text for _, text in rows]
+    else:
+        rows = _LISTS[options.kind]()
+        from simmodel.foundation.display import text_table
+
+        said = text_table(rows, left=len(rows[0]), most=COLUMNS)
+    heads = ("name", "kind", "description") if len(rows[0]) > 2 else ("name", "description")
+    columns = dict(zip(heads, zip(*rows, strict=True), strict=True))
+    title = options.kind or "lists"
+    write_and_say(options, said, "", json=partial(_write_json, title, columns), csv=partial(_write_csv, columns))
+
+
+def names_of(kind: str) -> list[str]:
+    """Return the names in a list: those of customs and of patterns, which no one types, are left out.
+
+    >>> "easy" in names_of("policies"), "MODULE:NAME" in names_of("policies")
+    (True, False)
+    """
+    return [name for name, *_ in _LISTS[kind]() if name == name.lower() and "(" not in name]
+
+
+def _write_json(title: str, columns: Mapping[str, tuple[str, ...]], path: Path) -> None:
+    from simmodel.results.stores import json_text
+
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    json_text({title: rows}, path)
+
+
+def _write_csv(columns: Mapping[str, tuple[str, ...]], path: Path) -> None:
+    from simmodel.work.table import Table
+
+    Table(columns).to_csv(path)

@@ -6,7 +6,18 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from simmodel.commands.outputs import DISPLAY, database, files, log_name, page, picture, plot, write_and_say
+from simmodel.commands.outputs import (
+    DISPLAY,
+    database,
+    document,
+    files,
+    log_name,
+    page,
+    picture,
+    plot,
+    table,
+    write_and_say,
+)
 from simmodel.commands.shared import (
     HETSIM,
     REPAIR,
@@ -38,11 +49,11 @@ __all__ = ["work_label"]
     group("simulation", HETSIM, REPAIR, kind_arguments("tasks"), SET, UNTIL, SEED, TRUST),
     group("display", DISPLAY, argument("--critical", "print the critical path, step by step")),
     files(
-        argument("--schedule OUT.csv", "one line per task, with the end of each phase", output),
-        argument("--json OUT.json", "metrics, counts and the scenario, which repeats the run", output),
+        table("one line per task, with the end of each phase", "schedule"),
+        document("metrics, counts and the scenario, which repeats the run"),
         database(),
         argument("--trace OUT.json", "a trace for ui.perfetto.dev", output),
-        plot("the run on one page"),
+        plot("the run on one page", "overview.png"),
         page(),
     ),
     examples=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from simmodel.commands.outputs import files, log_name, page, picture, plot, write_and_say
+from simmodel.commands.outputs import document, files, log_name, page, picture, plot, table, write_and_say
 from simmodel.commands.shared import (
     POLICY,
     READING,
@@ -20,7 +20,7 @@ from simmodel.commands.shared import (
     split_names,
     with_changes,
 )
-from simmodel.commands.values import argument, at_least_one, command, output, seed, source
+from simmodel.commands.values import argument, at_least_one, command, seed, source
 from simmodel.foundation.errors import InputError
 from simmodel.platform.options import BrokerOptions
 
@@ -60,9 +60,9 @@ if TYPE_CHECKING:
     POLICY,
     RULES,
     files(
-        argument("--json OUT.json", "metrics, tables and the scenarios, which repeat the runs", output),
-        argument("--schedule OUT.csv", "one line per job, under the last broker", output),
-        plot("the comparison on one page"),
+        document("metrics, tables and the scenarios, which repeat the runs"),
+        table("one line per job, under the last broker", "schedule"),
+        plot("the comparison on one page", "brokers.png"),
         page("the runs beside each other,"),
     ),
     examples=(

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO
 
-from simmodel.catalogue.workloads import is_generator
 from simmodel.commands.values import Declared, argument, arguments, group, number, output, source
 from simmodel.foundation.errors import InputError, missing_extra
 from simmodel.foundation.loading import files_named_in
@@ -25,16 +24,21 @@ if TYPE_CHECKING:
 __all__ = [
     "DISPLAY",
     "PROGRESS",
-    "bar_settled",
+    "QUIET",
+    "answer",
     "check_outputs",
     "database",
+    "document",
     "files",
+    "fitted",
     "live",
     "log_name",
     "needs",
+    "on_terminal",
     "page",
     "picture",
     "plot",
+    "table",
     "watched",
     "write_and_say",
 ]
@@ -43,6 +47,8 @@ __all__ = [
 LASTING = 1.0
 """Seconds after which a bar appears that was not requested."""
 
+QUIET = argument("-q --quiet", "print neither summary nor progress bar")
+
 DISPLAY = arguments(
     argument(
         "--progress",
@@ -50,7 +56,7 @@ DISPLAY = arguments(
         action=argparse.BooleanOptionalAction,
         default=None,
     ),
-    argument("-q --quiet", "print neither summary nor progress bar"),
+    QUIET,
 )
 """The options of the terminal."""
 
@@ -58,7 +64,22 @@ PROGRESS = group("display", DISPLAY)
 
 
 @contextmanager
-def bar_settled(options: argparse.Namespace) -> Iterator[None]:
+def on_terminal(options: argparse.Namespace) -> Iterator[None]:
+    """Fold tables and wrap lines at the width of the terminal, if texts go to one, and settle the progress bar."""
+    from shutil import get_terminal_size
+
+    from simmodel.foundation import WIDTH
+
+    token = WIDTH.set(get_terminal_size().columns if _stream(options).isatty() else None)
+    try:
+        with _bar_settled(options):
+            yield
+    finally:
+        WIDTH.reset(token)
+
+
+@contextmanager
+def _bar_settled(options: argparse.Namespace) -> Iterator[None]:
     """Set ``options.progress`` to whether the run shows a bar, which appears late if it was not requested."""
     wanted: bool | None = getattr(options, "progress", False)
     if wanted is not None:
@@ -87,11 +108,27 @@ def database(others: str = "") -> Declared:
     )
 
 
-def plot(text: str, usual: str | None = None) -> Declared:
-    """Declare ``--plot``; with a usual name, the option may stand alone."""
-    alone = {} if usual is None else {"nargs": "?", "const": Path(usual)}
-    ending = "" if usual is None else f" (default: {usual})"
-    return argument("--plot OUT.png", f"{text}, as png, pdf or svg{ending}", output, **alone)
+def document(text: str) -> Declared:
+    """Declare ``--json``: the whole answer, on standard output if the option stands alone.
+
+    Times that this computer took stand in its part ``timing``: the rest of two runs of one command is the same.
+    """
+    return argument("--json OUT.json", f"{text} (alone: on standard output)", output, nargs="?", const=STDOUT)
+
+
+def table(text: str, name: str = "table") -> Declared:
+    """Declare ``--csv``: the main table of the answer, on standard output if the option stands alone.
+
+    ``name`` is its other name, under which commands find it.
+    """
+    names = " ".join(f"--{each}" for each in dict.fromkeys((name, "csv")))
+    return argument(f"{names} OUT.csv", f"{text} (alone: on standard output)", output, nargs="?", const=STDOUT)
+
+
+def plot(text: str, usual: str = "plot.png") -> Declared:
+    """Declare ``--plot``, which may stand alone: the picture then has its usual name."""
+    said = f"{text}, as png, pdf or svg (default: {usual})"
+    return argument("--plot OUT.png", said, output, nargs="?", const=Path(usual))
 
 
 def page(text: str = "the run") -> Declared:
@@ -122,7 +159,15 @@ def watched(simulation: Simulation, port: float | None) -> Iterator[None]:
 
 
 def log_name(log: str) -> str:
-    """Return the name of a file's run: that of the file, without folder and ending; of drawn work, how it is drawn."""
+    """Return the name of a file's run: that of the file, without folder and ending; of drawn work, how it is drawn.
+
+    >>> log_name("logs/kth.swf.gz"), log_name("-")
+    ('kth', 'standard input')
+    """
+    if log == "-":
+        return "standard input"
+    from simmodel.catalogue.workloads import is_generator  # imports numpy, which the help does without
+
     if is_generator(log):
         return log
     name = Path(log).name.removesuffix(".gz")
@@ -146,7 +191,46 @@ def write_and_say(
                 lines.append(f"{indent}{kind} written to {path}")
     finally:
         if not options.quiet:
-            print("\n".join(lines), file=sys.stderr if any(path is STDOUT for path in chosen.values()) else sys.stdout)
+            print(fitted("\n".join(lines)), file=_stream(options))
+
+
+def _stream(options: argparse.Namespace) -> TextIO:
+    """Return where texts go: to standard error if a file is written to standard output."""
+    return sys.stderr if any(value is STDOUT for value in vars(options).values()) else sys.stdout
+
+
+def fitted(text: str, width: int | None = None) -> str:
+    """Return a text whose lines are no longer than a width; default: that of the terminal that it is written to.
+
+    >>> print(fitted("  a line that is longer", 12))
+      a line
+        that is
+        longer
+    """
+    from simmodel.foundation import WIDTH
+
+    width = WIDTH.get() if width is None else width
+    if width is None or not any(len(line) > width for line in text.split("\n")):
+        return text
+    from textwrap import fill
+
+    lines = []
+    for line in text.split("\n"):
+        below = " " * (len(line) - len(line.lstrip()) + 2)
+        how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": below}
+        lines.append(line if len(line) <= width else fill(line, width, **how))
+    return "\n".join(lines)
+
+
+def answer(title: str, **parts: Iterable[object]) -> Callable[[Path], object]:
+    """Return a function that writes an answer as JSON: its title, and rows or texts by name."""
+
+    def write(path: Path) -> None:
+        from simmodel.results.stores import json_text
+
+        json_text({"title": title, **{name: list(rows) for name, rows in parts.items()}}, path)
+
+    return write
 
 
 def picture(draw: Callable[[], Figure]) -> Callable[[Path], None]:
@@ -187,6 +271,8 @@ def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespac
             replaced[target] = name
             if any(_holds(each, target) for each in inputs):
                 raise InputError(f"--{name} must be another file than an input", source=str(path))
+        if name == "html" and path.suffix and path.suffix.lower() not in (".html", ".htm"):
+            raise InputError(f"must be a page (.html), got {path.suffix!r}", source=str(path))
         if name == "plot":
             needs("matplotlib", "--plot")
             if path is not STDOUT:

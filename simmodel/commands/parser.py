@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -51,12 +52,17 @@ class CommandParser(argparse.ArgumentParser):
                 "--limit", type=limit, action="append", default=[], metavar="NAME=N", help="raise a limit of reading"
             )
 
+    @property
+    def arguments(self) -> tuple[argparse.Action, ...]:
+        """All its arguments and options."""
+        return tuple(self._actions)
+
     def end_with(self, examples: Sequence[str]) -> None:
         """Let the help end with notes on the arguments in use, and with examples."""
         usage = self.format_usage()
         notes = [_filled(note) for argument, note in _NOTES.items() if argument in usage]
         title = "example:" if len(examples) == 1 else "examples:"
-        self.epilog = "\n".join([*notes, "", title, *(f"  {line}" for line in examples)]).lstrip("\n")
+        self.epilog = "\n".join([*notes, "", title, *map(_example, examples)]).lstrip("\n")
 
     def read(self, words: Sequence[str]) -> argparse.Namespace:
         """Return the options; raise ``SystemExit`` after the help, or with status 2 after an error.
@@ -95,7 +101,8 @@ class CommandParser(argparse.ArgumentParser):
         sentence = message.removeprefix("argument ")
         for old, new in _REWORDED.items():
             sentence = sentence.replace(old, new)
-        self.exit(2, f"{self.prog}: {sentence} (see {self.prog} --help)\n")
+        text = f"{self.prog}: {sentence} (see {self.prog} --help)"
+        self.exit(2, f"{_filled(text, '  ') if sys.stderr.isatty() else text}\n")
 
 
 class ActionParser(CommandParser):
@@ -111,7 +118,8 @@ class ActionParser(CommandParser):
         self._actions_of: Mapping[str, tuple[str, str]] = module.ACTIONS
         self.add_argument("action", type=one_of(tuple(self._actions_of), "action"), metavar="ACTION", help="see below")
         width = max(map(len, self._actions_of))
-        lines = [f"  {action:<{width}}  {line}" for action, (line, _) in self._actions_of.items()]
+        below = " " * (width + 4)
+        lines = [_filled(f"  {name:<{width}}  {line}", below) for name, (line, _) in self._actions_of.items()]
         self.end_with(module.EXAMPLES)
         help_of_one = f"'simmodel {name} ACTION --help' shows the options of an action."
         self.epilog = "\n".join(["actions:", *lines, "", help_of_one, "", self.epilog or ""])
@@ -141,8 +149,19 @@ def _run_action(options: argparse.Namespace) -> int | None:
     return status
 
 
-def _filled(text: str) -> str:
-    return textwrap.fill(text, min(get_terminal_size().columns - 2, 100))
+def _filled(text: str, below: str = "") -> str:
+    width = min(get_terminal_size().columns - 2, 100)
+    return textwrap.fill(text, width, subsequent_indent=below, break_on_hyphens=False)
+
+
+def _example(line: str) -> str:
+    """Return an example as a line of the help, on a terminal as lines that a shell reads as one."""
+    most = get_terminal_size().columns - 10 if sys.stdout.isatty() else len(line)
+    lines = [""]
+    for words in re.split(r"(?= --)", line):
+        lines += [] if len(lines[-1]) + len(words) <= most else [""]
+        lines[-1] += words
+    return "  " + " \\\n     ".join(lines)
 
 
 def _declared(name: str) -> tuple[Run, CommandParser]:

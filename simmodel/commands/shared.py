@@ -227,7 +227,8 @@ LOG = arguments(
 
 def backfill(text: str, usual: str | None = None) -> Declared:
     """Declare the kind of backfilling."""
-    return argument("--backfill {none,easy,conservative,conservative-keep}", text, default=usual)
+    kinds = ("none", "easy", "conservative", "conservative-keep")
+    return argument("--backfill KIND", f"{', '.join(kinds)}: {text}", one_of(kinds), default=usual)
 
 
 POLICY = group(
@@ -303,8 +304,9 @@ SAMPLE = group(
 """Where the sample of a comparison comes from."""
 
 
-def seed_of(text: str) -> Declared:
-    return argument("--seed SEED", f"{text} (default: 0)", seed, default=0)
+def seed_of(text: str, usual: str | None = None) -> Declared:
+    """Declare ``--seed``; ``usual`` says where the seed is from if it is not given (default: it is 0)."""
+    return argument("--seed SEED", f"{text} (default: {usual or 0})", seed, default=0 if usual is None else None)
 
 
 SEED = seed_of("seed of all random numbers")
@@ -354,7 +356,7 @@ TOO_LONG = argument(
 def changed_platform(
     options: argparse.Namespace, platform: GivenPlatform, changes: Mapping[str, str] | None = None
 ) -> GivenPlatform:
-    """Return a platform with changes (default: those of :data:`SET`); ``None``: that of the header of the command's log.
+    """Return a platform with changes, by default those of :data:`SET`; ``None``: that of the header of the log.
 
     Raises
     ------

@@ -19,6 +19,7 @@ __all__ = [
     "DECLARED",
     "Command",
     "Declared",
+    "OneOf",
     "TakesArguments",
     "argument",
     "arguments",
@@ -152,22 +153,28 @@ positive = number("a number > 0", lambda value: value > 0)
 share = number("a number between 0 and 1", lambda value: 0 < value < 1)
 
 
-def one_of(known: Iterable[str], kind: str = "value") -> Callable[[str], str]:
+class OneOf:
+    """A reader of one of these names, in which a shell can complete them."""
+
+    def __init__(self, names: Iterable[str], kind: str = "value") -> None:
+        self.names = tuple(names)
+        self.kind = kind
+
+    def __call__(self, text: str) -> str:
+        if text not in self.names:
+            from simmodel.foundation.errors import unknown
+
+            raise ArgumentTypeError(str(unknown(self.kind, text, self.names)))
+        return text
+
+
+def one_of(known: Iterable[str], kind: str = "value") -> OneOf:
     """Return a reader of one of these names.
 
     >>> one_of(["none", "easy"])("easy")
     'easy'
     """
-    names = tuple(known)
-
-    def read(text: str) -> str:
-        if text not in names:
-            from simmodel.foundation.errors import unknown
-
-            raise ArgumentTypeError(str(unknown(kind, text, names)))
-        return text
-
-    return read
+    return OneOf(known, kind)
 
 
 class TakesArguments(Protocol):

@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from simmodel.commands.outputs import PROGRESS, files, picture, plot, write_and_say
+from simmodel.commands.outputs import PROGRESS, document, files, picture, plot, table, write_and_say
 from simmodel.commands.shared import HORIZON, POLICIES, READING, TRUST, WORKERS, process_pool, seed_of, split_names
-from simmodel.commands.values import argument, at_least_one, command, output, seconds, source
+from simmodel.commands.values import argument, at_least_one, command, seconds, source
 
 
 @command(
@@ -30,8 +30,8 @@ from simmodel.commands.values import argument, at_least_one, command, output, se
     TRUST,
     PROGRESS,
     files(
-        argument("--json OUT.json", "outcomes, and the jobs that each policy starts now", output),
-        argument("--table OUT.csv", "all measures, one line per policy", output),
+        document("outcomes, and the jobs that each policy starts now"),
+        table("all measures, one line per policy"),
         plot("the measures as bars", "whatif.png"),
     ),
     examples=(

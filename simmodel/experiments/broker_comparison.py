@@ -303,6 +303,7 @@ class BrokerComparison(SideBySide):
         """Return metrics, tables and scenarios as JSON, and write them to ``path`` if given; nan is ``null``."""
         from simmodel.results.stores import json_text
 
+        about = {label: result.meta() for label, result in self.results.items()}
         document = {
             "brokers": {
                 label: {
@@ -311,13 +312,14 @@ class BrokerComparison(SideBySide):
                     "who_went_where": list(self._first(label, "origins").rows()),
                     "mean_wait_min": self.waits(label).tolist(),
                     "report": result.report.lines(),
-                    "decisions": result.decisions,
-                    "scenario": result.scenario,
+                    "decisions": about[label]["decisions"],
+                    "scenario": about[label]["scenario"],
                 }
                 for label, result in self.results.items()
             },
             "mean_wait_min_by": {what: list(self.by(what).rows()) for what in BINNED},
             "level": self.level,
+            "timing": {label: each["timing"] for label, each in about.items()},
         }
         if "siloed" in self.results:
             document["moved"] = {label: list(self.moved(label).rows()) for label in self.results if label != "siloed"}

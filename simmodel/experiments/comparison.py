@@ -12,22 +12,22 @@ from functools import cached_property
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import attrs
 import numpy as np
 
 from simmodel.experiments.ensembles import GivenStudy, study_of
 from simmodel.experiments.replication import Replications, notes, numbers_of
-from simmodel.experiments.runs import Run, Runs, check_shared_options, simulated
+from simmodel.experiments.runs import Run, Runs, check_shared_options, old_order, simulated
 from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, shown, unknown
+from simmodel.metrics import Difference, Source, compared, difference_table, share_interval, weekly_sums
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
-from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference, weekly_sums
-from simmodel.metrics.differences import RESAMPLES, Difference, Source, compared, difference_table, old_order
+from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference
 from simmodel.metrics.report import metric_text
-from simmodel.metrics.statistics import Interval, share_interval
+from simmodel.metrics.statistics import Interval
 from simmodel.metrics.workflow import machine_text
 from simmodel.runs.scenario import platform_of, simulate
 from simmodel.scheduling.registry import labelled, policy as policy_named
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from simmodel.runs.scenario import GivenPlatform
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
-    from simmodel.view.style import Look, Size
+    from simmodel.view.style import Size
 
 __all__ = [
     "AXES",
@@ -70,18 +70,21 @@ SHOWN: dict[str, str] = {
 """The metrics in texts and notebooks, if results have them, with their labels; tables have all metrics."""
 DrawnWork: TypeAlias = "Callable[..., GivenWork]"
 """A function that takes ``seed=`` and returns a workload."""
+Platforms: TypeAlias = "GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform]"
+Works: TypeAlias = "GivenWork | DrawnWork | Sequence[GivenWork | DrawnWork] | Mapping[str, GivenWork | DrawnWork]"
 Several: TypeAlias = "PolicyLike | Mapping[str, PolicyLike] | Iterable[PolicyLike]"
 """One policy, several, or several by label."""
 AXES = ("platform", "workload", "policy")
 Cell: TypeAlias = "tuple[str, str, str]"
 _OF_SAMPLES = ("makespan", "slr", "slr_setup", "speedup", "utilisation", "wait_mean", "bounded_slowdown_mean", "energy")
 _ANSWERED = ("wait_mean", "bounded_slowdown_mean", "slr", "makespan")
+_RESAMPLES = ("users", "shaken", "weeks")
 _RUNS = 20
 
 
 def compare(
-    platform: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform],
-    workload: GivenWork | DrawnWork | Sequence[GivenWork | DrawnWork] | Mapping[str, GivenWork | DrawnWork],
+    platform: Platforms,
+    workload: Works,
     policies: Several,
     /,
     *,
@@ -158,8 +161,8 @@ def compare(
     platforms = _platforms(platform, one_system=_are_brokers(chosen, workload))
     workloads = _labelled("workload", workload, one=_is_homes(platforms, workload))
     by = _baseline(baseline, platforms, chosen)
-    if resample is not None and resample not in RESAMPLES:
-        raise InputError(f"must be {', '.join(RESAMPLES)} or None, got {shown(resample)}", place="resample")
+    if resample is not None and resample not in _RESAMPLES:
+        raise InputError(f"must be {', '.join(_RESAMPLES)} or None, got {shown(resample)}", place="resample")
     if runs is not None and resample not in ("users", "shaken"):
         raise InputError("is the number of resamples: needs resample='users' or 'shaken'", place="runs")
     if resample is not None and (seeds is not None or stop is not None):
@@ -204,14 +207,14 @@ def compare(
 
 
 def explore(
-    platforms: GivenPlatform | Sequence[GivenPlatform] | Mapping[str, GivenPlatform],
-    workloads: GivenWork | DrawnWork | Sequence[GivenWork | DrawnWork] | Mapping[str, GivenWork | DrawnWork],
+    platforms: Platforms,
+    workloads: Works,
     candidates: Several,
     /,
     *,
     seeds: int | Iterable[int] | None = None,
     stop: str | None = None,
-    until: Any = None,
+    until: float | str | None = None,
     budget: int | None = None,
     study: GivenStudy = None,
     force: bool = False,
@@ -250,7 +253,8 @@ def explore(
     >>> found, found["hetsim-slow", "random:tasks=20", "heft"]["slr"].count
     (<Comparison: 1 platform x 1 workload x 2 policies x 3 seeds>, 3)
     """
-    stop = stop_of(stop, until, options)
+    stop, ends = stop_of(stop, until)
+    options |= ends
     check_shared_options(options)
     chosen = labelled_policies(candidates)
     parts = (_platforms(platforms), _labelled("workload", workloads), chosen, options)
@@ -331,28 +335,29 @@ def _units(platforms: Mapping[str, Any]) -> dict[str, str | None]:
     return {label: getattr(each, "time_unit", None) for label, each in platforms.items()}
 
 
-def _are_brokers(policies: Mapping[str, PolicyLike], workload: Any) -> bool:
+def _are_brokers(policies: Mapping[str, PolicyLike], workload: Works) -> bool:
     """Whether policies choose among several clusters: several platforms are then one system."""
     decide = {policy_named(each).decides for each in policies.values()}
     return bool(decide & {"systems", "places"}) or (isinstance(workload, Mapping) and "jobs" not in decide)
 
 
-def _platforms(given: Any, *, one_system: bool = False) -> dict[str, Any]:
+def _platforms(given: Platforms, *, one_system: bool = False) -> dict[str, Any]:
     found = {name: platform_of(each) for name, each in _labelled("platform", given, one=one_system).items()}
     if len({work_of(each) for each in found.values()}) > 1:
         raise InputError("must all run jobs or all run tasks, got both", place="platforms")
     return found
 
 
-def _is_homes(platforms: Mapping[str, Any], workload: Any) -> bool:
+def _is_homes(platforms: Mapping[str, Any], workload: Works) -> bool:
     """Whether a mapping of workloads gives each cluster of one system its own."""
     places = [getattr(each, "places", None) for each in platforms.values()]
     return isinstance(workload, Mapping) and all(each is not None and {*workload} <= {*each} for each in places)
 
 
-def _labelled(kind: str, given: Any, *, one: bool = False) -> dict[str, Any]:
+def _labelled(kind: str, given: Platforms | Works, *, one: bool = False) -> dict[str, Any]:
     several = not one and (isinstance(given, Mapping) or (isinstance(given, (list, tuple)) and not _is_work(given)))
-    found = labelled(given if several else [given], kind, f"{kind}s", label=_label)
+    items: Any = given if several else [given]
+    found = labelled(items, kind, f"{kind}s", label=_label)
     return {label: repeatable(each) for label, each in found.items()}
 
 
@@ -614,8 +619,9 @@ class Comparison(Shown):
 
         Columns: ``platform, workload, policy, metric, baseline``; ``value`` and ``before``, the means of the case and
         of the baseline; ``difference`` and ``percent`` with ``_low`` and ``_high``; ``lower``, the share of samples in
-        which the case has the lower value; ``log``, the difference in percent on the log itself; ``runs`` and the
-        ``verdict`` in words. Of several workloads there are rows for each, and for all of them (``workload`` is empty).
+        which the case has the lower value; ``runs`` and the ``verdict`` in words. Of resamples, values and differences
+        are those of the log itself, with the spread of the resamples as interval, and ``resampled`` is their mean in
+        percent. Of several workloads there are rows for each, and for all of them (``workload`` is empty).
         """
         return difference_table([each for metric in self.measures for each in self._compared(metric)])
 
@@ -643,12 +649,10 @@ class Comparison(Shown):
         wanted = self.level if level is None else level
         labels = (*cell, metric, self.name(base))
         values, before = (self._rows(each)[metric] for each in (cell, base))
-        interval, log = self._of_weeks(cell, base, metric, wanted), nan
-        if self.logs is not None:
-            own, other = (self._of_log(each, metric) for each in (cell, base))
-            log = 100 * (own - other) / abs(other) if other else nan
+        interval = self._of_weeks(cell, base, metric, wanted)
+        log = None if self.logs is None else (self._of_log(cell, metric), self._of_log(base, metric))
         source = Source() if self.source.kind == "logs" else self.source
-        return compared(labels, values, before, source, wanted, log, interval=interval)
+        return compared(labels, values, before, source, wanted, log=log, interval=interval)
 
     def _of_log(self, cell: Cell, metric: str) -> float:
         assert self.logs is not None
@@ -770,8 +774,8 @@ class Comparison(Shown):
                 verdict += ")"
                 without.setdefault(why.removesuffix(")"), []).append(name)
             share = f"lower in {100 * each.lower:.0f} % of the samples"
-            if isfinite(each.log):
-                told.append(f"{name}: {each.log:+.1f} % on the log itself, {share}")
+            if isfinite(each.resampled):
+                told.append(f"{name}: {each.resampled:+.1f} % over all samples, {share}")
             elif each.difference.count > 1 and not self.results:
                 told.append(f"{name}: {share}")
             size = self._written(metric, each.platform, abs(each.difference.mean))
@@ -814,7 +818,8 @@ class Comparison(Shown):
         log: bool = False,
         title: str | None = None,
         figsize: Size | None = None,
-        **look: Unpack[Look],
+        style: str | None = None,
+        save: str | Path | None = None,
     ) -> Figure:
         """Draw the differences to the baseline with their intervals; of single runs and several metrics the values.
 
@@ -826,7 +831,7 @@ class Comparison(Shown):
             of results, as of :meth:`metrics`
         log
             draw means on a logarithmic axis
-        title, figsize
+        title, figsize, style, save
             as of all plots
 
         >>> from simmodel import Job
@@ -844,9 +849,9 @@ class Comparison(Shown):
             bases = {row["baseline"] for row in rows}
             base = bases.pop() if len(bases) == 1 else next(name for name in self.baseline if name)
             label = f"{self.title(usual[0])}: difference to {base}"
-            return differences(rows, label, title=title or self._subject(), figsize=figsize, **look)
+            return differences(rows, label, title=title or self._subject(), figsize=figsize, style=style, save=save)
         if not self.results:
-            return exploration(self, names, log=log, title=title, figsize=figsize, **look)
+            return exploration(self, names, log=log, title=title, figsize=figsize, style=style, save=save)
         return comparison(
             self.results,
             metrics=names,
@@ -855,7 +860,8 @@ class Comparison(Shown):
             tau=tau,
             title=title,
             figsize=figsize,
-            **look,
+            style=style,
+            save=save,
         )
 
     def _subject(self) -> str:

@@ -174,10 +174,11 @@ class Weighted:
         return float(sum(weight * values[name] for name, weight in self.weights.items()))
 
 
-def read_configuration(path: Source, shape: Shape, *, trust: bool = False) -> Configuration:
+def read_configuration(path: Source, shape: Shape, *, trust: bool = False, seed: int | None = None) -> Configuration:
     """Return the experiment that a TOML file describes.
 
-    With ``trust``, the file may name functions, policies and models as ``module:name``, which imports code.
+    With ``trust``, the file may name functions, policies and models as ``module:name``, which imports code. ``seed``
+    replaces that of the method.
 
     Raises
     ------
@@ -186,7 +187,10 @@ def read_configuration(path: Source, shape: Shape, *, trust: bool = False) -> Co
     """
     data, source = read_bytes(path)
     folder = path.parent if isinstance(path, Path) else Path(path).parent if isinstance(path, str) else Path()
-    return _configuration(Value(parse_toml(data, source), source), folder.absolute(), shape, trust)
+    document = parse_toml(data, source)
+    if seed is not None:
+        document["method"] = {**document.get("method", {}), "seed": seed}
+    return _configuration(Value(document, source), folder.absolute(), shape, trust)
 
 
 def configuration_of_study(study: Study, shape: Shape, *, trust: bool = False) -> Configuration:

@@ -12,11 +12,10 @@ import numpy as np
 
 from simmodel.experiments.comparison import SideBySide
 from simmodel.experiments.replication import replicate
-from simmodel.experiments.runs import Run, simulated
+from simmodel.experiments.runs import Run, old_order, simulated
 from simmodel.experiments.stopping import EQUAL, depends_on_seed
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.differences import old_order
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference

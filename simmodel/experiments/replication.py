@@ -34,7 +34,7 @@ def replicate(
     seeds: int | Iterable[int] | None = None,
     *wrong: object,
     stop: str | None = None,
-    until: Any = None,
+    until: float | str | None = None,
     budget: int | None = None,
     study: GivenStudy = None,
     force: bool = False,
@@ -98,7 +98,8 @@ def replicate(
     if wrong or not callable(function):
         form = "a function and seeds, the rest by name: replicate(simulate, 20, platform=64, workload=..., policy=...)"
         raise InputError(f"must be {form}, got {shown(function)}", place="function")
-    stop = stop_of(stop, until, arguments)
+    stop, ends = stop_of(stop, until)
+    arguments |= ends
     goals = () if stop is None else goal_of(stop)
     if any(goal.width is None for goal in goals):
         raise InputError(f"must be a width, as 'wait_mean ± 5 %', got {stop!r}: compare decides", place="stop")

@@ -5,6 +5,7 @@ They run on any ``concurrent.futures.Executor``: processes of this computer, or 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import cached_property, partial
@@ -30,7 +31,7 @@ from simmodel.experiments.stopping import (
     in_rounds,
 )
 from simmodel.foundation.display import Cells, Shown, texts
-from simmodel.foundation.errors import InputError, SimmodelError
+from simmodel.foundation.errors import InputError, SimmodelError, shown
 from simmodel.metrics.statistics import Interval, paired_samples
 from simmodel.results.stored import Stored
 from simmodel.runs.scenario import simulate
@@ -45,13 +46,14 @@ if TYPE_CHECKING:
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.systems.submissions import GivenWork
 
-__all__ = ["MeasuredRun", "Run", "Runs", "check_shared_options", "simulated"]
+__all__ = ["MeasuredRun", "Run", "Runs", "check_shared_options", "old_order", "simulated"]
 
 Cell: TypeAlias = "tuple[str, ...]"
 """The labels of a combination: platform, workload and policy, or none."""
 Measure: TypeAlias = "Callable[[Any, bool], Mapping[str, Any]]"
 """A function of a result, and of whether the result is kept, that measures values besides its metrics."""
 Shared = TypeVar("Shared")
+Key = TypeVar("Key", bound="str | tuple[str, ...]")
 _ABOUT = ("processors", "started", "ended", "report", "decisions")
 
 
@@ -364,3 +366,28 @@ class Runs(Generic[Shared]):
         labels = {axis: np.array([cell[i] for cell, _ in rows], dtype=str) for i, axis in enumerate(self.axes)}
         numbers = {name: np.array([each.get(name, nan) for _, each in rows], dtype=np.float64) for name in self._names}
         return Table({**labels, "seed": np.array(seeds, dtype=np.uint64), **numbers})
+
+
+def old_order(
+    given: Sequence[Key], metric: str | None, is_metric: Callable[[Key], bool], usual: str
+) -> tuple[list[Key], str]:
+    """Return the two cases and the metric of ``difference(a, b, metric=...)``; old positional orders give a warning.
+
+    Raises
+    ------
+    InputError
+        there are more or fewer than two cases
+
+    >>> old_order(["sjf", "easy"], None, lambda name: name == "slr", "slr")
+    (['sjf', 'easy'], 'slr')
+    """
+    cases = list(given)
+    if len(cases) == 3 and metric is None:
+        at = next((i for i in (0, 2) if isinstance(cases[i], str) and is_metric(cases[i])), None)
+        if at is not None:
+            metric = str(cases.pop(at))
+            text = "difference(a, b, metric=...) takes the metric by its name; other orders go in the next version"
+            warnings.warn(text, FutureWarning, stacklevel=3)
+    if len(cases) != 2:
+        raise InputError(f"must be two cases, got {shown(cases)}", place="difference")
+    return cases, usual if metric is None else metric

@@ -24,7 +24,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil, inf, isfinite
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import attrs
 import numpy as np
@@ -172,23 +172,21 @@ def goal_of(text: str) -> tuple[Goal, ...]:
     return tuple(found)
 
 
-def stop_of(stop: str | None, until: Any, options: dict[str, Any]) -> str | None:
-    """Return the rule of stopping; ``until``, a time, becomes an option of the simulations.
+def stop_of(stop: str | None, until: float | str | None) -> tuple[str | None, dict[str, float | str]]:
+    """Return the rule of stopping, and ``until``, a time, as an option of the simulations.
 
     A rule as ``until`` works for one version, with a ``FutureWarning``.
 
-    >>> options = {}
-    >>> stop_of("wait_mean decided", "2d", options), options
+    >>> stop_of("wait_mean decided", "2d")
     ('wait_mean decided', {'until': '2d'})
     """
     if until is None:
-        return stop
+        return stop, {}
     if isinstance(until, str) and stop is None and ("±" in until or "-" in until or "decided" in until):
         text = f"until= is a time; the rule of stopping is stop={until!r}, and no other in the next version"
         warnings.warn(text, FutureWarning, stacklevel=3)
-        return until
-    options["until"] = until
-    return stop
+        return until, {}
+    return stop, {"until": until}
 
 
 @attrs.frozen

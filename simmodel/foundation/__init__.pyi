@@ -1,3 +1,4 @@
+from .display import WIDTH as WIDTH
 from .errors import (
     ImpossibleWork as ImpossibleWork,
     InputError as InputError,

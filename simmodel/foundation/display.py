@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence, Sized
+from contextvars import ContextVar
+from itertools import zip_longest
 from math import floor, isfinite, log10
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "WIDTH",
     "Cells",
     "Fields",
     "Shown",
@@ -35,12 +38,18 @@ __all__ = [
 Cells: TypeAlias = "Sequence[Sequence[str]]"
 """A head and rows of texts."""
 
+WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
+"""The columns of the terminal that texts are written to, which the command line sets; ``None``: lines stay whole."""
+
 _WHOLE = 100  # up to so many characters a repr has every value in full
 _WIDE, _NARROW = 60, 32  # longest value in a table and in a shortened repr
 
 
-def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]:
+def text_table(rows: Cells, left: int | range = 1, indent: int = 0, most: int | None = None) -> list[str]:
     """Return rows of cells as lines of text, the columns two spaces apart.
+
+    A table that is wider than the terminal (:data:`WIDTH`) is folded into blocks of columns, each with labels. Cells
+    that are still too wide go on in lines below.
 
     Parameters
     ----------
@@ -50,18 +59,54 @@ def text_table(rows: Cells, left: int | range = 1, indent: int = 0) -> list[str]
         the columns that are aligned to the left, or how many of the first; the others are aligned to the right
     indent
         spaces before each line
+    most
+        columns that lines have at most on a wider terminal, or on none; default: no limit
 
     >>> text_table([["", "score"], ["easy", "1"]])
     ['      score', 'easy      1']
     """
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     to_left = range(left) if isinstance(left, int) else left
-    lines = []
-    for row in rows:
-        cells = enumerate(zip(row, widths, strict=True))
-        padded = [f"{text:<{width}}" if i in to_left else f"{text:>{width}}" for i, (text, width) in cells]
-        lines.append((" " * indent + "  ".join(padded)).rstrip())
+    room, widths = min(filter(None, (WIDTH.get(), most)), default=None), _widths(rows)
+    blocks: Sequence[Sequence[int]] = [range(len(widths))]
+    if room is not None and indent + sum(widths) + 2 * len(widths) - 2 > room:
+        labels = max(1, min(left, len(widths) - 1)) if isinstance(left, int) else 1
+        rows = list(_narrowed(rows, labels, room - indent))
+        widths = _widths(rows)
+        blocks = _blocks(widths, labels, room - indent)
+    lines: list[str] = []
+    for block in blocks:
+        lines += [""] if lines else []
+        for row in rows:
+            padded = [f"{row[i]:<{widths[i]}}" if i in to_left else f"{row[i]:>{widths[i]}}" for i in block]
+            lines.append((" " * indent + "  ".join(padded)).rstrip())
     return lines
+
+
+def _widths(rows: Cells) -> list[int]:
+    return [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+
+
+def _narrowed(rows: Cells, labels: int, room: int) -> Iterator[Sequence[str]]:
+    """Yield rows in which labels take at most half of the room, and any other column the rest: cells go on below."""
+    from textwrap import wrap
+
+    most = max(room // (2 * labels) - 2, 1)
+    rest = max(room - sum(min(width, most) + 2 for width in _widths(rows)[:labels]), 1)
+    for row in rows:
+        limits = [most if i < labels else rest for i in range(len(row))]
+        parts = [wrap(text, width) or [""] for text, width in zip(row, limits, strict=True)]
+        yield from zip_longest(*parts, fillvalue="")
+
+
+def _blocks(widths: Sequence[int], labels: int, room: int) -> list[list[int]]:
+    """Return the columns of each block: the labels, and as many others as there is room for."""
+    blocks: list[list[int]] = []
+    for i in range(labels, len(widths)):
+        if blocks and sum(widths[j] + 2 for j in blocks[-1]) + widths[i] <= room:
+            blocks[-1].append(i)
+        else:
+            blocks.append([*range(labels), i])
+    return blocks or [list(range(labels))]
 
 
 def figures(value: float, most: int = 3, sign: str = "") -> str:

@@ -290,6 +290,7 @@ EXTRAS: Mapping[str, str] = {
     "sklearn": "calibrate",
     "threadpoolctl": "calibrate",
     "gymnasium": "learn",
+    "shtab": "completion",
 }
 """The extra of each optional dependency."""
 

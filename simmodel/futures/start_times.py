@@ -15,6 +15,7 @@ from simmodel.foundation.errors import InputError, SimmodelError, of_class, unkn
 from simmodel.futures.executors import run_all
 from simmodel.futures.in_worker import Watch
 from simmodel.metrics.statistics import replication_seeds
+from simmodel.records.observers import progress_bar
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.prediction import Predictor, predictor
 from simmodel.scheduling.protocol import Policy
@@ -261,6 +262,7 @@ def predict_starts(
     policy: PolicyLike | None = None,
     executor: Executor | None = None,
     seed: int = 0,
+    progress: bool = False,
 ) -> Table:
     """Predict when waiting jobs of a cluster start, from futures with run times drawn from a predictor.
 
@@ -285,6 +287,8 @@ def predict_starts(
         runs the futures; default: this process
     seed
         seed of all draws
+    progress
+        show a progress bar, one step per future
 
     Returns
     -------
@@ -319,7 +323,9 @@ def predict_starts(
         seen = attrs.evolve(seen, prediction=attrs.evolve(seen.prediction, state=None))
     seeds: list[int | None] = [None, *(replication_seeds(draws, seed) if draws else ())]
     parts = [tuple(seeds[i : i + _AT_ONCE]) for i in range(0, len(seeds), _AT_ONCE)]
-    ended = run_all(_futures, _Material(seen, used, policy, tuple(names)), parts, executor=executor)
+    material = _Material(seen, used, policy, tuple(names))
+    with progress_bar(len(seeds), "future", progress) as bar:
+        ended = run_all(_futures, material, parts, executor=executor, ended=lambda at, _: bar.update(len(parts[at])))
     for each in ended:
         if each.status != "finished":
             raise InputError(each.reason, place="predict_starts")

@@ -13,7 +13,7 @@ import numpy as np
 from simmodel.foundation.display import Shown, figures, html_notes, html_page, html_table, text_table
 from simmodel.foundation.errors import UnknownKey, unknown
 from simmodel.futures.outcomes import Outcome, Sample, Starting
-from simmodel.metrics.differences import Source, compared, difference_table
+from simmodel.metrics import Source, compared, difference_table
 from simmodel.metrics.report import duration, metric_text
 from simmodel.metrics.statistics import Interval, paired_difference
 from simmodel.scheduling.objectives import MEASURES, Objective
@@ -195,10 +195,10 @@ class WhatIf(Shown):
                     "unstarted": each.unstarted,
                     "measures": each.measures,
                     "start_now": [start._asdict() for start in each.now],
-                    "seconds": each.seconds,
                 }
                 for each in self.outcomes
             ],
+            "timing": {each.name: {"seconds": each.seconds} for each in self.outcomes},
         }
 
     def to_json(self, path: str | Path | None = None) -> str:

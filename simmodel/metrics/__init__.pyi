@@ -7,8 +7,14 @@ from .batch import (
     unfairness as unfairness,
     wait as wait,
 )
-from .comparison import compare as compare
+from .comparison import compare as compare, weekly_sums as weekly_sums
 from .critical import critical_path as critical_path
+from .differences import (
+    Difference as Difference,
+    Source as Source,
+    compared as compared,
+    difference_table as difference_table,
+)
 from .features import (
     JOB_FEATURES as JOB_FEATURES,
     export_features as export_features,
@@ -25,5 +31,7 @@ from .statistics import (
     paired_difference as paired_difference,
     replications as replications,
     series_interval as series_interval,
+    share_interval as share_interval,
+    spread_interval as spread_interval,
 )
 from .workflow import makespan as makespan, slr as slr, speedup as speedup

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
-from simmodel.foundation.display import figures
-from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.display import Fields, figures
 from simmodel.metrics.batch import MORE_IS_BETTER
 from simmodel.metrics.statistics import Interval, mean_interval, paired_samples, spread_interval
 from simmodel.work.table import Table
@@ -19,33 +17,27 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["RESAMPLES", "Difference", "Source", "compared", "difference_table", "old_order"]
+__all__ = ["Difference", "Source", "compared", "difference_table"]
 
-RESAMPLES = {
-    "users": "its users drawn anew by whole weeks",
-    "shaken": "its submit times shaken",
-    "weeks": "the weeks of one run",
-}
-"""The samples that come from one log, by the argument ``resample=``."""
 _TOLD = {
     "run": "one run",
     "seeds": "{count} seeds; differences are paired by seed, intervals are of their mean",
     "logs": "{count} logs; differences are paired by log, intervals are of their mean",
-    "users": "{count} resamples of the log, each as long: " + RESAMPLES["users"] + "; intervals are their spread",
-    "shaken": "{count} runs of the log, " + RESAMPLES["shaken"] + ": sensitivity to chance in it, not confidence",
+    "users": "{count} resamples of the log, each as long: users drawn anew by whole weeks; intervals are their spread",
+    "shaken": "{count} runs of the log, its submit times shaken: sensitivity to chance in it, not confidence",
     "weeks": "the weeks of one run: intervals are of the mean over its jobs",
 }
 _FEW = 5  # resamples whose spread says something
 
 
-@attrs.frozen
-class Source:
+@attrs.frozen(repr=False)
+class Source(Fields):
     """Where the sample of a comparison comes from.
 
     Parameters
     ----------
     kind
-        ``"run"`` (one run, no sample), ``"seeds"``, ``"logs"``, or one of :data:`RESAMPLES`
+        ``"run"`` (one run, no sample), ``"seeds"``, ``"logs"``; from one log: ``"users"``, ``"shaken"`` or ``"weeks"``
     count
         the number of samples
     doubts
@@ -80,8 +72,8 @@ class Difference(NamedTuple):
     """A metric of a case less that of the baseline.
 
     ``value`` and ``before`` are the means of the case and of the baseline, ``percent`` the difference in percent of the
-    latter, ``lower`` the share of samples in which the case has the lower value, ``log`` the difference in percent on
-    the log itself, of which the samples are resamples (else nan).
+    latter, and ``lower`` the share of samples in which the case has the lower value. Of resamples of one log they are
+    those of the log itself, with the spread of the resamples as interval; ``resampled`` is their mean in percent.
     """
 
     platform: str
@@ -94,7 +86,7 @@ class Difference(NamedTuple):
     difference: Interval
     percent: Interval
     lower: float
-    log: float
+    resampled: float
     verdict: str
 
 
@@ -104,8 +96,8 @@ def compared(
     before: ArrayLike,
     source: Source,
     level: float,
-    log: float = nan,
     *,
+    log: tuple[float, float] | None = None,
     interval: Interval | None = None,
     relative: bool = False,
 ) -> Difference:
@@ -115,6 +107,8 @@ def compared(
     ----------
     labels
         platform, workload, policy, metric and baseline
+    log
+        the values of the log of which the pairs are resamples: their spread is put around its difference
     interval
         of the difference, where it is known otherwise than from the pairs
     relative
@@ -127,6 +121,12 @@ def compared(
     apart = paired_samples(ours, theirs)
     mean = float(np.nanmean(theirs)) if np.isfinite(theirs).any() else nan
     found = source.interval(apart, level) if interval is None else interval
+    resampled = nan
+    value = float(np.nanmean(ours)) if np.isfinite(ours).any() else nan
+    if log is not None:
+        resampled = 100 * found.mean / abs(mean) if mean else nan
+        value, mean = log
+        found = attrs.evolve(found, mean=value - mean)
     with np.errstate(all="ignore"):
         shares = 100 * np.divide(apart, np.abs(theirs), out=np.full(len(apart), nan), where=theirs != 0)
     if relative:
@@ -136,11 +136,10 @@ def compared(
         percent = attrs.evolve(found, mean=found.mean * scale, half_width=found.half_width * scale)
     known = np.isfinite(apart)
     lower = float((apart[known] < 0).mean()) if known.any() else nan
-    value = float(np.nanmean(ours)) if np.isfinite(ours).any() else nan
     verdict = _verdict(labels[3], percent if isfinite(percent.mean) else found, isfinite(percent.mean))
     if source.doubts and not found.why:
         verdict = f"indication only: {verdict}"
-    return Difference(*labels, value, mean, found, percent, lower, log, verdict)
+    return Difference(*labels, value, mean, found, percent, lower, resampled, verdict)
 
 
 def _verdict(metric: str, found: Interval, in_percent: bool) -> str:
@@ -152,7 +151,7 @@ def _verdict(metric: str, found: Interval, in_percent: bool) -> str:
 
     if found.why:
         equal = "equal" in found.why
-        if found.mean == 0 and equal:
+        if found.mean == 0:
             return "the same"
         why = "the runs are all equal" if equal else found.why
         sign = "+" if found.mean > 0 else ""
@@ -176,32 +175,7 @@ def difference_table(found: Sequence[Difference]) -> Table:
         columns[name] = np.array([each.mean for each in intervals], dtype=float)
         columns[f"{name}_low"] = np.array([each.low for each in intervals], dtype=float)
         columns[f"{name}_high"] = np.array([each.high for each in intervals], dtype=float)
-    columns |= {name: np.array([getattr(each, name) for each in found], dtype=float) for name in ("lower", "log")}
+    columns |= {name: np.array([getattr(each, name) for each in found], dtype=float) for name in ("lower", "resampled")}
     columns["runs"] = np.array([each.difference.count for each in found], dtype=np.int64)
     columns["verdict"] = np.array([each.verdict for each in found], dtype=str)
     return Table(columns)
-
-
-def old_order(
-    given: Sequence[Any], metric: str | None, is_metric: Callable[[Any], bool], usual: str
-) -> tuple[list[Any], str]:
-    """Return the two cases and the metric of ``difference(a, b, metric=...)``; old positional orders give a warning.
-
-    Raises
-    ------
-    InputError
-        there are more or fewer than two cases
-
-    >>> old_order(["sjf", "easy"], None, lambda name: name == "slr", "slr")
-    (['sjf', 'easy'], 'slr')
-    """
-    cases = list(given)
-    if len(cases) == 3 and metric is None:
-        at = next((i for i in (0, 2) if isinstance(cases[i], str) and is_metric(cases[i])), None)
-        if at is not None:
-            metric = cases.pop(at)
-            text = "difference(a, b, metric=...) takes the metric by its name; other orders go in the next version"
-            warnings.warn(text, FutureWarning, stacklevel=3)
-    if len(cases) != 2:
-        raise InputError(f"must be two cases, got {shown(cases)}", place="difference")
-    return cases, usual if metric is None else metric

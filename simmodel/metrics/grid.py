@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.foundation.display import text_table
 from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.report import duration
@@ -190,18 +191,16 @@ _SUMS = (*_COUNTS, "waited", "wait", "ran", "wall", "held", "used", "bytes_out")
 
 def site_lines(table: Table, states: Mapping[str, int]) -> list[str]:
     """Return the lines of a summary: the numbers of jobs by state, and those of the busiest sites."""
-    heads = f"{'cores':>9}{'jobs':>9}{'failed':>8}{'queue time':>14}{'used':>8}{'in':>10}{'out':>10}"
-    lines = ["  states  " + ", ".join(f"{count:,} {state}" for state, count in states.items())]
-    lines.append(f"  {'site':<24}{heads}")
+    cells = [["site", "cores", "jobs", "failed", "queue time", "used", "in", "out"]]
     rows = list(table.rows())
     for row in [*sorted(rows[:-1], key=lambda row: -row["jobs"])[:_SHOWN], rows[-1]]:
-        moved = "".join(f"{show_quantity(float(f'{row[name]:.3g}'), 'B'):>10}" for name in ("bytes_in", "bytes_out"))
-        lines.append(
-            f"  {row['site'][:23]:<24}{row['cores']:>9,}{row['jobs']:>9,}{row['failed']:>8,}"
-            f"{duration(row['queue_time']):>14}{_share(row['utilisation']):>8}{moved}"
-        )
+        counts = [f"{row[name]:,}" for name in ("cores", "jobs", "failed")]
+        moved = [show_quantity(float(f"{row[name]:.3g}"), "B") for name in ("bytes_in", "bytes_out")]
+        cells.append([row["site"][:23], *counts, duration(row["queue_time"]), _share(row["utilisation"]), *moved])
+    lines = ["  states  " + ", ".join(f"{count:,} {state}" for state, count in states.items())]
+    lines += text_table(cells, indent=2)
     if len(rows) - 1 > _SHOWN:
-        lines.insert(-1, f"  and {len(rows) - 1 - _SHOWN:,} more")
+        lines.append(f"  and {len(rows) - 1 - _SHOWN:,} more sites")
     return lines
 
 

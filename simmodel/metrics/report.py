@@ -18,11 +18,13 @@ __all__ = ["duration", "figures", "in_seconds", "lines_of", "metric_rows", "metr
 _SHARES = ("utilisation", "unfairness")
 
 
-def duration(seconds: float) -> str:
-    """Return seconds as text, in at most two units.
+def duration(seconds: float, *, days: int = 1) -> str:
+    """Return seconds as text, in at most two units, hours up to some days.
 
-    >>> [duration(s) for s in (0, 3.25, 75, 7384, 87_692, 200_000, float("nan"))]
-    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '24 h 21 min', '2 d 7 h', '-']
+    >>> [duration(s) for s in (0, 3.25, 75, 7384, 200_000, float("nan"))]
+    ['0 s', '3.25 s', '1 min 15 s', '2 h 3 min', '2 d 7 h', '-']
+    >>> duration(87_692), duration(87_692, days=3)
+    ('1 d', '24 h 21 min')
     """
     if not math.isfinite(seconds):
         return "-"
@@ -30,7 +32,7 @@ def duration(seconds: float) -> str:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     for size, name, smaller, small in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size and not (name == "d" and 0 < whole - size < smaller):  # not a day, but 24 h 21 min
+        if whole >= size * (days if name == "d" else 1):
             rest = whole % size // smaller
             return f"{whole // size:,} {name}" + (f" {rest} {small}" if rest else "")
     return f"{seconds:.3g} s"

@@ -108,6 +108,13 @@ class Identification(Shown):
         notes = [*self.schedule.notes, *(f"{kind}: {count:,}" for kind, count in kinds.items())]
         return "\n".join([head, *notes, "", *text_table(self._cells()), "", last])
 
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the shares that each candidate explains as JSON, and write them to ``path`` if given."""
+        from simmodel.results.stores import json_text
+
+        found = {"workload": self.schedule.workload.name, "starts": len(self.schedule.start), "judged": self.judged}
+        return json_text({**found, "policies": list(self.table.rows()), "unexplained": self.unexplained}, path)
+
     def __str__(self) -> str:
         return self.report()
 

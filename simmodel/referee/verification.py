@@ -245,6 +245,21 @@ class Verdict(Shown):
     def to_csv(self, file: str | Path) -> None:
         self.table.to_csv(file)
 
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return the verdict and all findings as JSON, and write them to ``path`` if given."""
+        from simmodel.results.stores import json_text
+
+        judged = self.judgement
+        document = {
+            "workload": self.schedule.workload.name,
+            "right": self.right,
+            "policy": None if judged is None else judged.policy,
+            "explained": None if judged is None else judged.explained(),
+            "mistakes": self.mistakes,
+            "findings": list(self.table.rows()),
+        }
+        return json_text(document, path)
+
     def plot(
         self,
         *,

@@ -117,7 +117,8 @@ def common_of(document: Value) -> Common:
         found[name] = Counter() if each is None else Counter({key: int(each[key].number()) for key in each.table()})
     notes = counts.get("notes") if counts is not None else None
     report = Report(found["skipped"], found["repaired"], found["rejected"], notes.texts() if notes is not None else ())
-    decisions = document["decisions"]
+    timing = document.get("timing")  # up to version 0.2 the times stood among the decisions
+    decisions = [document["decisions"], *([] if timing is None else [timing["decisions"]])]
     started, ended = _instant(document["started"]), _instant(document["ended"])
     if ended < started:
         raise document["ended"].wrong(f"must be >= started, {started}, got {ended}")
@@ -126,7 +127,7 @@ def common_of(document: Value) -> Common:
         started=started,
         ended=ended,
         report=report,
-        decisions={key: _instant(decisions[key]) for key in decisions.table()},
+        decisions={key: _instant(part[key]) for part in decisions for key in part.table()},
         scenario=document["scenario"].table(),
     )
 

@@ -191,7 +191,8 @@ class MachineResult(Stored, TaskRecord):
         tasks
             add all tables
         """
-        document = {**self.meta(), "metrics": self.metrics()}
+        metrics = {name: value for name, value in self.metrics().items() if not name.startswith("decision_")}
+        document = {**self.meta(), "metrics": metrics}
         if tasks:
             document["tables"] = {
                 name: {key: column.tolist() for key, column in table.items()}

@@ -118,10 +118,14 @@ class Stored:
         raise NotImplementedError
 
     def meta(self) -> dict[str, Any]:
-        """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run."""
+        """Return the document that a store keeps beside the tables, ready for JSON; ``scenario`` repeats the run.
+
+        Only ``timing``, the seconds that decisions took on this computer, differs between two runs of one scenario.
+        """
         from simmodel.records.tables import versions
         from simmodel.results.stores import plain
 
+        timing = {name: seconds for name, seconds in self.decisions.items() if name != "count"}
         document: dict[str, Any] = plain(
             {
                 "simmodel": versions()["simmodel"],
@@ -135,8 +139,9 @@ class Stored:
                     "rejected": self.report.rejected,
                     **({"notes": list(self.report.notes)} if self.report.notes else {}),
                 },
-                "decisions": self.decisions,
+                "decisions": {name: self.decisions[name] for name in self.decisions if name == "count"},
                 "scenario": self.scenario,
+                "timing": {"decisions": timing},
             }
         )
         return document

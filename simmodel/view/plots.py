@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.metrics.batch import TAU, Cut, summary
 from simmodel.metrics.comparison import compare, metrics_known
-from simmodel.metrics.report import metric_text
+from simmodel.metrics.report import duration, metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.portfolio_plots import portfolio_page, radar, score_over_time, starts_by_policy
 from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
@@ -253,8 +253,9 @@ def comparison(
         ax.barh(at, lengths, height=0.68, color=colours, alpha=0.9)
         ax.errorbar(lengths, at, xerr=half, fmt="none", ecolor=INK, elinewidth=1.0, capsize=2)
         for y, value in enumerate(values.tolist()):
+            text = duration(value, days=3) if labels[name][0] == "s" else first.metric_text(name, value)
             end = (lengths[y] + widths[y], y)
-            ax.annotate(first.metric_text(name, value), end, (4, 0), textcoords="offset points", va="center", color=INK)
+            ax.annotate(text, end, (4, 0), textcoords="offset points", va="center", color=INK)
         ax.set_yticks(at, names if number % 2 == 0 or narrow(fig) else [""] * len(names))
         ax.set_xlim(0, 1.4 * max(float((lengths + widths).max(initial=0.0)), 1e-12))
         ax.set_xticks([])

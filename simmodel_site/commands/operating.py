@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from simmodel.extending import TRUST, argument, command, group, source
+from simmodel.extending import QUIET, TRUST, argument, command, document, files, group, source, write_and_say
 
 __all__ = ["TWIN", "check", "release", "run", "status", "watchdog"]
 
@@ -28,11 +28,12 @@ def check(options: argparse.Namespace) -> None:
 
     A full report of the source, if it gives one, is taken into a mirror of the platform: mismatches are listed.
     """
+    from simmodel.extending import fitted
     from simmodel_site.twin.config import read_config
     from simmodel_site.twin.running import check_config
 
     for line in check_config(read_config(options.config, trust=options.trust), trust=options.trust):
-        print(line)
+        print(fitted(line))
 
 
 @contextmanager
@@ -92,21 +93,20 @@ def run(options: argparse.Namespace) -> None:
     "twin status",
     argument("config CONFIG", "the configuration (TOML), which names the port", source, nargs="?"),
     argument("--port PORT", "the port instead", int),
-    group("display", argument("--json", "print the status as JSON")),
+    group("display", QUIET),
+    files(document("the status")),
     examples=("simmodel twin status twin.toml",),
 )
 def status(options: argparse.Namespace) -> None:
     """Print the status that a running twin reports; it must serve its status on a port of this machine."""
     import json
 
-    from simmodel.extending import text_table
+    from simmodel.extending import text_table, write_text
     from simmodel_site.twin.serving import asked
 
     status = asked(_port(options))
-    if options.json:
-        print(json.dumps(status, indent=2))
-        return
-    print("\n".join(text_table([["status", ""], *_rows(status)], left=2)))
+    said = text_table([["status", ""], *_rows(status)], left=2)
+    write_and_say(options, said, "", json=lambda path: write_text(path, json.dumps(status, indent=2) + "\n"))
 
 
 def _rows(status: dict[str, Any]) -> Iterator[list[str]]:

@@ -14,14 +14,17 @@ from simmodel.extending import (
     RULES,
     TRUST,
     WORKERS,
+    answer,
     argument,
     chosen_platform,
     command,
+    document,
     files,
     group,
     log_name,
     number,
     output,
+    page,
     picture,
     plot,
     positive,
@@ -29,6 +32,7 @@ from simmodel.extending import (
     run_options,
     seconds,
     source,
+    table,
     whole,
     write_and_say,
 )
@@ -52,9 +56,11 @@ if TYPE_CHECKING:
     RULES,
     WORKERS,
     files(
-        argument("--schedule OUT.csv", "one line per job, as advised", output),
+        table("one line per job, as advised", "schedule"),
+        document("metrics of the advised run"),
         argument("--audit OUT.jsonl", "the audit log; it must not exist yet", output),
-        plot("the waiting jobs without and with advice, and the jobs started by each policy"),
+        plot("the waiting jobs without and with advice, and the jobs started by each policy", "replay.png"),
+        page("the advised run"),
     ),
     examples=(
         "simmodel twin replay probe-4 --processors 12 --speed 10000",
@@ -88,7 +94,15 @@ def replay(options: argparse.Namespace) -> None:
     said = [head, "", found.summary(), *found.advised.report.lines()]
     if options.audit is not None:
         said.append(f"  audit written to {options.audit}")
-    write_and_say(options, said, schedule=lambda path: found.advised.schedule_csv(path), plot=picture(found.plot))
+    advised = found.advised
+    write_and_say(
+        options,
+        said,
+        schedule=advised.schedule_csv,
+        json=advised.to_json,
+        plot=picture(found.plot),
+        html=advised.to_html,
+    )
 
 
 @command(
@@ -133,7 +147,8 @@ def replay_again(options: argparse.Namespace) -> None:
     TRUST,
     PROGRESS,
     files(
-        argument("--table OUT.csv", "one line a start: wanted, foretold, and whether it is explained", output),
+        table("one line a start: wanted, foretold, and whether it is explained"),
+        document("the same"),
         plot("the starts that depart, over time", "shadow.png"),
     ),
     examples=(
@@ -170,7 +185,14 @@ def run(options: argparse.Namespace) -> None:
         source.close()
     said = [f"{mirror.cluster}: followed up to {mirror.now:.10g} s", "", report.summary()]
     said += [f"refused: {reason}: {count:,}" for reason, count in sorted((source.refused + mirror.refused).items())]
-    write_and_say(options, said, indent="", table=report.jobs.to_csv, plot=picture(report.plot))
+    write_and_say(
+        options,
+        said,
+        indent="",
+        table=report.jobs.to_csv,
+        json=answer(repr(report).strip("<>"), starts=report.jobs.rows()),
+        plot=picture(report.plot),
+    )
 
 
 def _opened(options: argparse.Namespace) -> tuple[Source, Mirror, Any, Any]:

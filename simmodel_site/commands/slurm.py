@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
 
 from simmodel import InputError
 from simmodel.extending import (
     PROGRESS,
+    QUIET,
     READING,
     TOO_LONG,
     WORKERS,
+    answer,
     argument,
     arguments,
     command,
+    document,
     files,
     group,
     output,
     process_pool,
     source,
+    table,
     whole,
     write_and_say,
 )
@@ -42,7 +47,7 @@ _SITE = arguments(
     ),
     READING,
 )
-_DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
+_DISPLAY = group("display", QUIET)
 
 
 @command(
@@ -51,7 +56,8 @@ _DISPLAY = group("display", argument("-q --quiet", "print nothing but errors"))
     _DISPLAY,
     files(
         argument("--platform OUT.toml", "the platform, with the policy and what is not expressed as comments", output),
-        argument("--workload OUT.csv", "the jobs: submissions, run times, limits and requests", output),
+        table("the jobs: submissions, run times, limits and requests", "workload"),
+        document("what the files say, and what is not expressed"),
     ),
     examples=("simmodel slurm read site", "simmodel slurm read /etc/slurm sacct.txt --platform site.toml"),
 )
@@ -65,7 +71,14 @@ def read(options: argparse.Namespace) -> None:
 
     found = read_folder(options.folder, timezone=options.timezone)
     said = [printable(line) for line in found.report().splitlines()]
-    write_and_say(options, said, indent="", platform=found.platform_to_toml, workload=found.workload_to_csv)
+    write_and_say(
+        options,
+        said,
+        indent="",
+        platform=found.platform_to_toml,
+        workload=found.workload_to_csv,
+        json=answer(said[0], report=said),
+    )
 
 
 @command(
@@ -92,9 +105,8 @@ def read(options: argparse.Namespace) -> None:
     WORKERS,
     PROGRESS,
     files(
-        argument("--table OUT.csv", "one line a job: recorded and simulated start; with --set as --csv", output),
-        argument("--csv OUT.csv", "the effects of --set, one line a wait", output),
-        argument("--json OUT.json", "the effects of --set, the sample and both policies", output),
+        table("one line a job: recorded and simulated start, or the effects of --set"),
+        document("the same, with --set also the sample and both policies"),
     ),
     examples=(
         "simmodel slurm replay site",
@@ -114,21 +126,19 @@ def replayed(options: argparse.Namespace) -> None:
     from simmodel_site.twin.slurm.site.replayed import change, replay
 
     given = {name: value for name in _OF_CHANGES if (value := getattr(options, name)) is not None}
-    alone = [name for name in (*given, "csv", "json") if getattr(options, name) is not None]
-    if alone and not options.changes:
-        raise InputError("needs --set", place=f"--{alone[0].replace('_', '-')}")
+    if given and not options.changes:
+        raise InputError("needs --set", place=f"--{next(iter(given)).replace('_', '-')}")
     folder = read_folder(options.folder, timezone=options.timezone)
-    written: dict[str, Any] = {}
+    written: Callable[[Path], str] | None = None
     if options.changes:
         with process_pool(options) as executor:
             changed = change(folder, options.changes, executor=executor, progress=options.progress, **given)
-        report, table = changed.report(), changed.table.to_csv
-        written = {"csv": table, "json": changed.to_json}
+        report, rows, written = changed.report(), changed.table, changed.to_json
     else:
         found = replay(folder, progress=options.progress)
-        report, table = found.report(), found.jobs.to_csv
+        report, rows = found.report(), found.jobs
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
-    write_and_say(options, said, indent="", table=table, **written)
+    write_and_say(options, said, indent="", table=rows.to_csv, json=written or answer(said[0], rows=rows.rows()))
 
 
 _OF_CHANGES = ("phases", "window", "sample", "resample", "runs", "seed", "too_long")

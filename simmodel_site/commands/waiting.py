@@ -7,20 +7,23 @@ from typing import Any
 
 from simmodel.extending import (
     PROGRESS,
+    QUIET,
     READING,
     SEED,
     TRUST,
     WORKERS,
+    answer,
     argument,
     command,
+    document,
     files,
     group,
-    output,
     picture,
     plot,
     process_pool,
     share,
     source,
+    table,
     whole,
     write_and_say,
 )
@@ -46,7 +49,7 @@ __all__ = ["explain", "predict"]
     WORKERS,
     TRUST,
     PROGRESS,
-    files(argument("--table OUT.csv", "one line a job: its predicted start, and quantiles (s)", output)),
+    files(table("one line a job: its predicted start, and quantiles (s)"), document("the same")),
     examples=(
         "simmodel twin predict twin.toml 4711",
         "simmodel twin predict twin.toml --history sacct.txt --table starts.csv",
@@ -86,6 +89,7 @@ def predict(options: argparse.Namespace) -> None:
             predictor=chosen,
             executor=executor,
             seed=options.seed,
+            progress=options.progress,
         )
     book.settle(mirror.start_of)
     settled = book.settled()
@@ -122,7 +126,7 @@ def predict(options: argparse.Namespace) -> None:
         book.add(made)
     if book.unreadable:
         said.append(f"{book.path}: {counted(book.unreadable, 'line')} that cannot be read, passed over")
-    write_and_say(options, said, indent="", table=found.to_csv)
+    write_and_say(options, said, indent="", table=found.to_csv, json=answer(head, jobs=found.rows()))
 
 
 def _taught(predictor: Any, log: str) -> Any:
@@ -140,9 +144,9 @@ def _taught(predictor: Any, log: str) -> Any:
     argument("job JOB", "the id of a job that waits or is held"),
     argument("--policy NAME", "that of the scheduler (default: of the configuration)"),
     TRUST,
-    group("display", argument("-q --quiet", "do not print the explanation")),
+    group("display", QUIET),
     files(
-        argument("--json OUT.json", "the explanation", output),
+        document("the explanation"),
         plot("what stands in the way, and who holds it", "why.png"),
     ),
     examples=("simmodel twin explain twin.toml 4711 --plot",),

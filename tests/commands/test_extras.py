@@ -67,6 +67,6 @@ def test_a_missing_package_is_one_sentence_that_names_the_extra(
 
 def test_the_extras_are_those_that_texts_name() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = {"plot", "learn", "tables", "notebook", "scale", "site", "twin", "calibrate", "docs", "dev"}
+    extras = {"plot", "learn", "tables", "notebook", "scale", "site", "twin", "calibrate", "completion", "docs", "dev"}
     assert set(project["optional-dependencies"]) == extras
     assert not any(module in requirement for module in EXTRAS for requirement in project["dependencies"])

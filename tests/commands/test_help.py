@@ -93,7 +93,7 @@ def test_the_command_alone_shows_three_examples(capsys: pytest.CaptureFixture[st
     said = capsys.readouterr()
     assert said.err == ""
     assert len(examples(said.out)) == 3
-    assert len(said.out.splitlines()) <= 12
+    assert len(said.out.splitlines()) <= 13
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

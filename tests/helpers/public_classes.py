@@ -37,6 +37,7 @@ from simmodel.generators.lublin_feitelson import BATCH
 from simmodel.generators.task_kinds import TaskKind
 from simmodel.metrics import Energy
 from simmodel.metrics._examples import two_kinds
+from simmodel.metrics.differences import Source
 from simmodel.metrics.statistics import Interval
 from simmodel.platform import (
     ArchitectureSpec,
@@ -252,6 +253,7 @@ def _results() -> Iterator[Any]:
     yield Steps([], [], 0)
     yield Energy(1.0, 2.0)
     yield Interval(10.0, 2.0, 0.95, 5)
+    yield Source("users", 20, ("it has no users",))
 
 
 def _states() -> Iterator[Any]:

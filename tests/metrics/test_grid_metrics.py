@@ -96,5 +96,5 @@ def test_a_summary_says_how_many_sites_it_leaves_out_and_where_nothing_waited() 
     assert len(lines) == 2 + 12 + 1 + 1
     assert lines[2].split() == ["s00", "8", "14", "0", "1", "min", "30", "s", "50.0%", "0B", "2GB"]
     assert lines[3].split()[4:6] == ["-", "-"]
-    assert lines[-2] == "  and 2 more"
-    assert lines[-1].split()[0] == "all"
+    assert lines[-2].split()[0] == "all"
+    assert lines[-1] == "  and 2 more sites"

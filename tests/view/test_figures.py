@@ -392,6 +392,11 @@ def test_the_title_of_a_run_says_log_machine_policy_and_number_of_jobs():
     assert plots.comparison([run("easy"), run("fcfs")]).get_suptitle() == "lublin-128-week, 600 jobs, 128 processors"
 
 
+def test_bars_beside_each_other_count_in_one_unit():
+    (ax,) = plots.comparison([run("easy"), run("fcfs")], metrics=["wait_mean"]).axes
+    assert [text.get_text() for text in ax.texts] == ["4 h 12 min", "24 h 21 min"]
+
+
 def test_bars_have_intervals():
     pair = [run("easy"), run("fcfs")]
     intervals = {"wait_mean": [Interval(15e3, 2e3, 0.95, 9), Interval(88e3, 9e3, 0.95, 9)]}

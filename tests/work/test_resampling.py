@@ -362,3 +362,17 @@ def test_resamples_are_no_more_uneven_than_the_log_from_week_to_week() -> None:
     for seed in range(5):
         work = np.bincount(week_of(log.resampled(seed=seed)["submit"]))[:39]
         assert work.std() / work.mean() < 0.25  # 0.4 where each begins at any week
+
+
+def variation(log):
+    """Return how much the work of a week varies, as a share of its mean."""
+    work = np.bincount(week_of(log["submit"]), log["run"].clip(0) * log["processors"])[:-1]
+    return work.std() / work.mean()
+
+
+def test_the_work_of_weeks_varies_as_in_a_real_log():
+    log = read_swf(data_file("swf/SDSC-SP2-1998-4-filtered.swf.gz"))
+    ratios = [variation(log.resampled(seed=seed)) / variation(log) for seed in range(6)]
+    assert min(ratios) > 0.7
+    assert max(ratios) < 1.4  # 2 and more where users begin at any week
+    assert len({round(ratio, 2) for ratio in ratios}) > 3  # but for chance

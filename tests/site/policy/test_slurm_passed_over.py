@@ -43,9 +43,13 @@ class Site:
             outages=[away] if self.some(0.3) else [],
             reservations=[fixed] if self.some(0.2) else [],
         )
-        self.partitions = self._partitions() if self.some(0.5) else []
+        self.counted = self.some(0.2)
+        if self.counted:  # processors, mostly without options
+            self.cores, self.nodes = 1, 4 * self.nodes
+            self.spec = ClusterSpec.simple(self.nodes)
+        self.partitions = self._partitions() if self.some(0.5) and not self.counted else []
         self.accounts = self._accounts() if self.some(0.5) else None
-        self.reservations = self._reservations() if self.some(0.35) else []
+        self.reservations = self._reservations() if self.some(0.35) and not self.counted else []
         self.settings, self.scans = self._settings(), self.some(0.7)
         self.jobs = sorted([self._job(i) for i in range(int(self.pick(15, 40)))], key=lambda job: job.submit)
 
@@ -144,9 +148,9 @@ class Site:
         each = int(self.rng.integers(1, self.cores + 1))
         nodes = int(min(self.pick(1, 1, 1, 2, 3), self.nodes))
         wide: dict[str, Any] = {"nodes": nodes, "cores_per_node": each}
-        if self.some(0.4):
+        if self.counted or self.some(0.4):
             wide = {"processors": int(self.rng.integers(1, max(self.nodes * self.cores // 2, 2)))}
-        options = self.pick(*[""] * 6, *self._options(number))
+        options = "" if self.counted and self.some(0.95) else self.pick(*[""] * 6, *self._options(number))
         if self.reservations and self.some(0.2):
             options += f" --reservation={self.pick(*self.reservations).name}"
         if self.accounts is not None and self.some(0.3):
@@ -159,7 +163,7 @@ class Site:
             run=requested * float(self.pick(0.1, 0.5, 0.99, 1.02)),
             requested=requested,
             user=self.pick(*USERS),
-            consumables={"matlab": 1} if self.some(0.05) else {},
+            consumables={"matlab": 1} if not self.counted and self.some(0.05) else {},
             options=options.strip(),
             **wide,
         )
@@ -189,7 +193,7 @@ class Site:
         with suppress(Stalled):
             sim.run(until=60_000.0)
         result = sim.result()
-        found = [(row["job"], row["start"], f"{row['end']}", tuple(row["nodes"])) for row in result.runs.rows()]
+        found = [(row["job"], row["start"], f"{row['end']}", tuple(row["nodes"] or ())) for row in result.runs.rows()]
         return sorted(found) + [(row["job"], row["status"]) for row in result.jobs.rows()]
 
 

@@ -432,8 +432,8 @@ class ChangedWaits(Fields):
         for each in self.effects:
             verdict, _, why = each.verdict.removeprefix("indication only: ").partition(" (no interval: ")
             reasons |= {f"no interval: {why.removesuffix(')')}": None} if why else {}
-            if isfinite(each.log):
-                verdict += f"; {each.log:+.1f} % on the log"
+            if isfinite(each.resampled):
+                verdict += f"; {each.resampled:+.1f} % over all"
             name = each.workload or _MEASURES[each.metric][0]
             waits = [f"{value:.{0 if each.before >= 1000 else 1}f}" for value in (each.before, each.value)]
             difference = f"{each.difference.mean:+.{0 if each.before >= 1000 else 1}f}"
@@ -456,6 +456,7 @@ class ChangedWaits(Fields):
         """Return policies, sample and differences as JSON, and write them to ``path`` if given."""
         sample = {"kind": self.kind, "count": self.source.count, "doubts": self.source.doubts}
         document = {
+            "title": f"changed: {self.after}",
             "before": self.before,
             "after": self.after,
             "sample": {**sample, "described": self.told, "level": _LEVEL},
@@ -640,9 +641,9 @@ def _effects(
                 ]
             )
             before, after = values[first:].T
-            log = 100 * (values[0, 1] / values[0, 0] - 1) if first and values[0, 0] else nan
+            log = (values[0, 1], values[0, 0]) if first else None
             labels = ("", name, "changed", metric, "as it is")
-            effects.append(compared(labels, after, before, sample.source, _LEVEL, log))
+            effects.append(compared(labels, after, before, sample.source, _LEVEL, log=log))
     return tuple(effects), jobs
 
 
