@@ -79,13 +79,19 @@ from simmodel.foundation.writing import check_output as check_output, write_text
 from simmodel.futures.asking import Question as Question
 from simmodel.futures.executors import stop_workers as stop_workers
 from simmodel.futures.start_times import FutureMissed as FutureMissed, LightFutures as LightFutures
+from simmodel.metrics.differences import (
+    Difference as Difference,
+    Source as Source,
+    compared as compared,
+    difference_table as difference_table,
+)
 from simmodel.metrics.report import duration as duration, metric_text as metric_text
 from simmodel.platform.node_lists import node_list as node_list, node_names as node_names
 from simmodel.platform.overlaps import check_overlaps as check_overlaps
 from simmodel.platform.strict import inside as inside, made_from as made_from, strict_converter as strict_converter
 from simmodel.platform.toml import check_models as check_models, to_toml as to_toml
 from simmodel.predictors.learning import learn_from as learn_from
-from simmodel.records.observers import progress_bar as progress_bar
+from simmodel.records.observers import Bar as Bar, progress_bar as progress_bar
 from simmodel.referee.explanation import (
     PROMISES as PROMISES,
     Change as Change,
@@ -103,6 +109,7 @@ from simmodel.resources.pools.allocation import (
     Request as Request,
     assigned as assigned,
 )
+from simmodel.results.stores import json_text as json_text
 from simmodel.runs.live import Audience as Audience, PageHandler as PageHandler
 from simmodel.runs.scenario import GivenPlatform as GivenPlatform
 from simmodel.scheduling.registry import PolicyLike as PolicyLike, label as label
@@ -124,4 +131,5 @@ from simmodel.view.style import Size as Size
 from simmodel.work.job import OVER as OVER, partitions_in as partitions_in
 from simmodel.work.node_chunks import chunk_text as chunk_text
 from simmodel.work.prepare import Prepared as Prepared, prepare as prepare
+from simmodel.work.resampling import resampling_doubts as resampling_doubts
 from simmodel.work.time_limits import TooLong as TooLong

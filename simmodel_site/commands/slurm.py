@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
 
 from simmodel import InputError
 from simmodel.extending import (
@@ -10,6 +12,7 @@ from simmodel.extending import (
     QUIET,
     READING,
     TOO_LONG,
+    WORKERS,
     answer,
     argument,
     arguments,
@@ -17,10 +20,11 @@ from simmodel.extending import (
     document,
     files,
     group,
-    number,
     output,
+    process_pool,
     source,
     table,
+    whole,
     write_and_say,
 )
 
@@ -88,17 +92,21 @@ def read(options: argparse.Namespace) -> None:
         action="append",
         default=[],
     ),
-    argument(
-        "--phases N",
-        "with --set: in how many phases of Slurm's loops both are simulated (default: 10)",
-        number("a whole number from 2 on", lambda value: value >= 2 and value == int(value)),
-        default=10,
+    group(
+        "sample, with --set",
+        argument("--phases N", "in how many phases of Slurm's loops both are simulated (default: 10)", whole),
+        argument("--window TIME", "the last of the log alone, or the first: 2w, first:2w; from the recorded state"),
+        argument("--sample N", "weeks drawn at random, each from the recorded state at its begin", whole),
+        argument("--resample {users}", "intervals from logs like this one: its users drawn anew by whole weeks"),
+        argument("--runs N", "with --resample, how many (default: 20)", whole),
+        argument("--seed SEED", "of --sample and --resample (default: 0)", whole),
     ),
     TOO_LONG,
+    WORKERS,
     PROGRESS,
     files(
         table("one line a job: recorded and simulated start, or the effects of --set"),
-        document("the same"),
+        document("the same, with --set also the sample and both policies"),
     ),
     examples=(
         "simmodel slurm replay site",
@@ -117,15 +125,20 @@ def replayed(options: argparse.Namespace) -> None:
     from simmodel_site.twin.slurm.site.folder import read_folder
     from simmodel_site.twin.slurm.site.replayed import change, replay
 
-    if options.too_long is not None and not options.changes:
-        raise InputError("needs --set", place="--too-long")
+    given = {name: value for name in _OF_CHANGES if (value := getattr(options, name)) is not None}
+    if given and not options.changes:
+        raise InputError("needs --set", place=f"--{next(iter(given)).replace('_', '-')}")
     folder = read_folder(options.folder, timezone=options.timezone)
+    written: Callable[[Path], str] | None = None
     if options.changes:
-        how = {} if options.too_long is None else {"too_long": options.too_long}
-        changed = change(folder, options.changes, phases=int(options.phases), progress=options.progress, **how)
-        report, rows = changed.report(), changed.table
+        with process_pool(options) as executor:
+            changed = change(folder, options.changes, executor=executor, progress=options.progress, **given)
+        report, rows, written = changed.report(), changed.table, changed.to_json
     else:
         found = replay(folder, progress=options.progress)
         report, rows = found.report(), found.jobs
     said = [printable(line) for line in [*report.splitlines(), *folder.not_expressed()]]
-    write_and_say(options, said, indent="", table=rows.to_csv, json=answer(said[0], rows=rows.rows()))
+    write_and_say(options, said, indent="", table=rows.to_csv, json=written or answer(said[0], rows=rows.rows()))
+
+
+_OF_CHANGES = ("phases", "window", "sample", "resample", "runs", "seed", "too_long")

@@ -64,12 +64,12 @@ def test_set_prints_what_a_change_would_do(site: Path, tmp_path: Path, capsys: p
     said = capsys.readouterr().out
     assert "changed: slurm(batch_sched_delay=0, bf_interval=60, memory=true, partitions=" in said
     assert "95 % intervals over 3 phases of the loops" in said
-    assert [line.partition(",")[0] for line in table.read_text().splitlines()] == [
-        "wait",
-        "mean",
-        "median",
-        "95th percentile",
-        "maximum",
+    assert [line.split(",")[3] for line in table.read_text().splitlines()] == [
+        "metric",
+        "wait_mean",
+        "wait_median",
+        "wait_p95",
+        "wait_max",
     ]
 
 
@@ -81,7 +81,11 @@ def test_set_prints_what_a_change_would_do(site: Path, tmp_path: Path, capsys: p
         (["read", "{site}", "--timezone", "Mars"], "must be a time zone"),
         (["replay", "{site}/slurm.conf"], "no job has started"),
         (["replay", "{site}", "--set", "x"], "--set: must be NAME=VALUE, got 'x'"),
-        (["replay", "{site}", "--phases", "1"], "--phases: must be a whole number from 2 on"),
+        (
+            ["replay", "{site}", "--set", "bf_interval=60", "--phases", "1"],
+            "--phases: must be a whole number >= 2, got 1",
+        ),
+        (["replay", "{site}", "--phases", "3"], "--phases: needs --set"),
         (["reed", "{site}"], "unknown action 'reed'"),
     ],
 )

@@ -52,6 +52,8 @@ class RecordedJob(Fields):
         the TRES that it got, by name, memory in bytes; none: that is not told
     runs
         its runs one by one, if it is one job though it was requeued
+    qos
+        the name of its QOS
     """
 
     job: Job
@@ -60,6 +62,7 @@ class RecordedJob(Fields):
     restarts: int = 0
     got: Mapping[str, float] = attrs.field(factory=dict)
     runs: tuple[RecordedJob, ...] = ()
+    qos: str = ""
 
 
 class _Unread:
@@ -275,7 +278,8 @@ class _Reader:
         )
         got = asking.got or ({"cpu": float(row.get("processors", 0))} if placed else {})
         started = start if isfinite(start) else inf
-        return RecordedJob(job=job, start=started, nodes=row.get("node_list", ""), restarts=number, got=got)
+        nodes, qos = row.get("node_list", ""), str(row.get("queue") or "")
+        return RecordedJob(job=job, start=started, nodes=nodes, restarts=number, got=got, qos=qos)
 
     def _line_of(self, name: int | str) -> str:
         return self._submitted.get(str(name)) or self._submitted.get(str(name).partition("_")[0], "")

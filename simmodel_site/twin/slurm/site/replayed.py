@@ -4,28 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, wait
 from contextlib import suppress
-from math import inf
+from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
 
-from simmodel import InputError
+from simmodel import InputError, Observer
 from simmodel.extending import (
+    Bar,
     Cells,
     Departure,
+    Difference,
     Fields,
     Follower,
     PolicyLike,
     Shown,
+    Source,
     Stalled,
+    compared,
     counted,
+    difference_table,
+    json_text,
     progress_bar,
     text_table,
     why,
 )
-from simmodel.metrics import Interval, paired_difference
 from simmodel.runs import Simulation, start
 from simmodel.work import Table
 from simmodel_site.policy.policy import Slurm, SlurmTiming
@@ -34,13 +40,16 @@ from simmodel_site.policy.wishes import Wishes
 from simmodel_site.twin.mirror.job_history import natural_order
 from simmodel_site.twin.slurm.site.changed import is_line, line_for
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
+from simmodel_site.twin.slurm.site.sampled import LogPart, LogSample
 from simmodel_site.twin.slurm.site.sbatch import job_list
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
     from simmodel.extending import TooLong
-    from simmodel.work import Job
+    from simmodel.work import Job, Run
 
 __all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
 
@@ -285,7 +294,14 @@ _NONE_STARTS = "no job starts in the simulation: the site described has too few 
 
 
 def _starts(
-    folder: SlurmFolder, settings: SlurmConf, phase: _Phase, too_long: TooLong = "reject", *, progress: bool = False
+    folder: SlurmFolder,
+    settings: SlurmConf,
+    phase: _Phase,
+    too_long: TooLong = "reject",
+    *,
+    part: LogPart | None = None,
+    observers: Sequence[Observer] = (),
+    progress: bool = False,
 ) -> tuple[dict[int | str, float], Counter[str]]:
     """Return the starts of all jobs in a phase (s, whole, as in accounting; ``inf``: never), and what was repaired.
 
@@ -296,9 +312,10 @@ def _starts(
         backfill_first=phase.backfill * settings.bf_interval,
         scans=False,
     )
-    jobs = _within_seconds(folder.jobs, phase.within)
-    policy = _policy(folder, settings, timing)
-    result = _ran(folder, jobs, policy, progress=progress, too_long=too_long).result()
+    jobs = _within_seconds(folder.jobs if part is None else part.jobs, phase.within)
+    policy = folder.policy.evolve(settings, timing, None if part is None else part.accounts)
+    sim = _ran(folder, jobs, policy, progress=progress, too_long=too_long, observers=observers)
+    result = sim.result()
     found = result.jobs
     names, started = found["job"].tolist(), found["start"].astype(np.float64)
     parts = {*names} - {*map(_id, jobs)}
@@ -310,11 +327,17 @@ def _starts(
 
 
 def _ran(
-    folder: SlurmFolder, jobs: Sequence[Job], policy: PolicyLike, *, progress: bool, too_long: TooLong = "reject"
+    folder: SlurmFolder,
+    jobs: Sequence[Job],
+    policy: PolicyLike,
+    *,
+    progress: bool,
+    too_long: TooLong = "reject",
+    observers: Sequence[Observer] = (),
 ) -> Simulation:
     """Return a simulation of jobs in which all have ended that can start."""
     spec = folder.described.spec
-    sim = start(spec, jobs, policy, overrun="continue", progress=progress, too_long=too_long)
+    sim = start(spec, jobs, policy, overrun="continue", progress=progress, too_long=too_long, observers=observers)
     with suppress(Stalled):  # some wait for ever
         sim.run()
     return sim
@@ -363,15 +386,6 @@ def _departures(folder: SlurmFolder, settings: SlurmConf, *, progress: bool) -> 
 # ---------------------------------------------------------------------- changes
 
 
-class Effect(NamedTuple):
-    """A measure of waits (s) as it is and after a change, and the difference with its interval."""
-
-    name: str
-    before: float
-    after: float
-    difference: Interval
-
-
 @attrs.frozen(kw_only=True, repr=False)
 class ChangedWaits(Fields):
     """What changed settings would do to the waits of a site's jobs.
@@ -380,10 +394,15 @@ class ChangedWaits(Fields):
     ----------
     before, after
         the policy as it is, and with the changes
-    jobs, phases
-        the number of jobs, and of phases of the loops, in each of which both were simulated
+    jobs
+        how many jobs of the accounting there are, all of them and those of each partition, QOS and account
+    kind, source
+        of what the sample consists: ``"phases"``, ``"weeks"`` or ``"users"``, and where it comes from
     effects
-        mean, median, 95th percentile and maximum of the waits
+        the differences of mean, median, 95th percentile and maximum of the waits of all jobs, and of the mean waits of
+        each partition, QOS and account, which is the ``workload`` then
+    told
+        what the sample is
     left_out
         the jobs that never start in some of the simulations: their waits are in no figure
     repaired
@@ -392,52 +411,121 @@ class ChangedWaits(Fields):
 
     before: str
     after: str
-    jobs: int
-    phases: int
-    effects: tuple[Effect, ...]
+    jobs: Mapping[str, int]
+    kind: str
+    source: Source
+    effects: tuple[Difference, ...]
+    told: tuple[str, ...] = ()
     left_out: tuple[int | str, ...] = ()
     repaired: Mapping[str, int] = attrs.field(factory=dict)
 
     @property
     def table(self) -> Table:
-        """One row a measure: ``wait``, ``before``, ``after``, ``difference``, ``low`` and ``high`` of its interval."""
-        rows = [(each.name, each.before, each.after, each.difference) for each in self.effects]
-        columns: dict[str, Any] = {"wait": np.array([name for name, *_ in rows])}
-        columns |= {"before": np.array([row[1] for row in rows]), "after": np.array([row[2] for row in rows])}
-        for name, of in (("difference", "mean"), ("low", "low"), ("high", "high")):
-            columns[name] = np.array([getattr(row[3], of) for row in rows])
-        return Table(columns)
+        """One row a measure: see :func:`~simmodel.metrics.differences.difference_table`; and ``jobs``."""
+        found = difference_table(self.effects)
+        return found.with_columns(jobs=np.array([self.jobs[each.workload] for each in self.effects]))
 
     def report(self) -> str:
         """Return a table of text."""
-        rows = [["wait (s)", "as it is", "changed", "difference", ""]]
+        rows = [["wait (s)", "jobs", "as it is", "changed", "difference", ""]]
+        reasons: dict[str, None] = {}
         for each in self.effects:
-            low, high = each.difference.low, each.difference.high
-            interval = "" if each.difference.why else f" ({low:+.1f} to {high:+.1f})"
-            difference = f"{each.difference.mean:+.1f}{interval}"
-            rows.append([each.name, f"{each.before:.1f}", f"{each.after:.1f}", difference, _verdict(each.difference)])
-        head = f"as it is: {self.before}\nchanged: {self.after}"
-        foot = (
-            f"{counted(self.jobs, 'job')} with recorded submissions and run times; 95 % intervals over {self.phases} "
-            "phases of the loops, the same for both: for these jobs, not for others"
+            verdict, _, why = each.verdict.removeprefix("indication only: ").partition(" (no interval: ")
+            reasons |= {f"no interval: {why.removesuffix(')')}": None} if why else {}
+            if isfinite(each.resampled):
+                verdict += f"; {each.resampled:+.1f} % over all"
+            name = each.workload or _MEASURES[each.metric][0]
+            waits = [f"{value:.{0 if each.before >= 1000 else 1}f}" for value in (each.before, each.value)]
+            difference = f"{each.difference.mean:+.{0 if each.before >= 1000 else 1}f}"
+            rows.append([name, f"{self.jobs[each.workload]:,}", *waits, difference, verdict])
+        return "\n".join(
+            [
+                f"as it is: {self.before}",
+                f"changed: {self.after}",
+                *text_table(rows, range(0, 6, 5)),
+                f"{counted(self.jobs[''], 'job')} with recorded submissions and run times",
+                *self.told,
+                *reasons,
+                *[f"only an indication: {each}" for each in self.source.doubts],
+                *[f"changed: {why}: {counted(jobs, 'job')}" for why, jobs in self.repaired.items()],
+                *([f"never start in the simulation, left out: {_named(self.left_out)}"] if self.left_out else []),
+            ]
         )
-        without = [f"never start in the simulation, left out: {_named(self.left_out)}"] if self.left_out else []
-        shorter = [f"changed: {why}: {counted(jobs, 'job')}" for why, jobs in self.repaired.items()]
-        return "\n".join([head, *text_table(rows), foot, *shorter, *without])
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Return policies, sample and differences as JSON, and write them to ``path`` if given."""
+        sample = {"kind": self.kind, "count": self.source.count, "doubts": self.source.doubts}
+        document = {
+            "title": f"changed: {self.after}",
+            "before": self.before,
+            "after": self.after,
+            "sample": {**sample, "described": self.told, "level": _LEVEL},
+            "differences": list(self.table.rows()),
+            "left_out": self.left_out,
+            "repaired": dict(self.repaired),
+        }
+        return json_text(document, path)
 
 
-def _verdict(difference: Interval) -> str:
-    if difference.why:
-        return "the same" if difference.mean == 0 else "equal in all phases, no interval"
-    return "not decided" if 0 in difference else "shorter" if difference.mean < 0 else "longer"
-
-
-_MEASURES: Mapping[str, Callable[[NDArray[np.float64]], float]] = {
-    "mean": lambda waits: float(np.mean(waits)),
-    "median": lambda waits: float(np.median(waits)),
-    "95th percentile": lambda waits: float(np.percentile(waits, 95)),
-    "maximum": lambda waits: float(np.max(waits)),
+_MEASURES: Mapping[str, tuple[str, Callable[[NDArray[np.float64]], np.floating[Any]]]] = {
+    "wait_mean": ("mean", np.mean),
+    "wait_median": ("median", np.median),
+    "wait_p95": ("95th percentile", lambda waits: np.percentile(waits, 95)),
+    "wait_max": ("maximum", np.max),
 }
+
+
+@attrs.frozen(kw_only=True)
+class _Pairs:
+    """The pairs of runs of a comparison: of the site as it is, and of the changed one."""
+
+    sample: LogSample
+    both: tuple[tuple[SlurmFolder, SlurmConf], ...]
+    too_long: TooLong
+
+    def __call__(self, number: int, bar: Bar | None = None) -> _Pair:
+        """Return the waits in a pair of runs."""
+        part = self.sample.part(number)
+        phase = _Phase.of(number % self.sample.source.count, self.sample.source.count)
+        starts = []
+        repaired: Counter[str] = Counter()
+        for folder, settings in self.both:
+            ended = _Ended(len(part.jobs), bar)
+            found, repaired = _starts(folder, settings, phase, self.too_long, part=part, observers=[ended])
+            ended.close()
+            starts.append(found)
+        ran = [job for job in part.measured if all(found.get(job, inf) < inf for found in starts)]
+        if not ran:
+            raise InputError(_NONE_STARTS)
+        submits = {_id(job): job.submit for job in part.jobs}
+        waits = np.array([[found[job] - submits[job] for job in ran] for found in starts])
+        rows = {row for job, row in part.measured.items() if not all(found.get(job, inf) < inf for found in starts)}
+        return _Pair(waits, np.array([part.measured[job] for job in ran]), rows, repaired)
+
+
+class _Pair(NamedTuple):
+    """Waits (s) before and after a change, the rows of their jobs in the accounting, those of others, and repairs."""
+
+    waits: NDArray[np.float64]
+    rows: NDArray[np.intp]
+    never: set[int]
+    repaired: Counter[str]
+
+
+class _Ended(Observer):
+    """Counts jobs on a bar, each once at most, until all of a run are counted."""
+
+    def __init__(self, left: int, bar: Bar | None) -> None:
+        self._left, self._bar = left, bar
+
+    def job_ended(self, _run: Run | None, _status: str) -> None:
+        if self._bar is not None and self._left:
+            self._left -= 1
+            self._bar.update(1)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.update(self._left)
 
 
 def change(
@@ -445,7 +533,13 @@ def change(
     changes: Sequence[str],
     *,
     phases: int = 10,
+    window: str | None = None,
+    sample: int | None = None,
+    resample: str | None = None,
+    runs: int = 20,
+    seed: int = 0,
     too_long: TooLong = "reject",
+    executor: Executor | None = None,
     progress: bool = False,
 ) -> ChangedWaits:
     """Return what changes would do to the waits of a site's jobs, with the submissions and run times recorded.
@@ -459,9 +553,24 @@ def change(
         as of :func:`changed_settings`, or lines as of
         :func:`~simmodel_site.twin.slurm.site.changed.changed_site`
     phases
-        how many, at least 2
+        how many, at least 2; with ``sample`` and ``resample`` each pair of runs has one of its own
+    window
+        a time such as ``"2w"``, or ``"first:2w"``: only the jobs submitted in the last, or first, so long, from the
+        recorded state at its begin
+    sample
+        how many weeks to draw at random, each simulated from the recorded state at its begin: intervals are those of
+        the mean over weeks
+    resample
+        ``"users"``: logs like this one (see :meth:`~simmodel.work.Workload.resampled`), the spread of whose
+        differences is the interval
+    runs
+        with ``resample``, how many
+    seed
+        of the weeks, or the logs, that are drawn
     too_long
         what becomes of jobs that request more time than their partition allows: as of :func:`~simmodel.simulate`
+    executor
+        where the pairs of runs are made; default: here, one after the other
     progress
         whether to show a progress bar
 
@@ -472,42 +581,84 @@ def change(
     """
     if not changes:
         raise InputError("must be settings of slurm.conf and their values, got none", place="changes")
-    if not folder.recorded:
+    if not any(not each.job.never_ran for each in folder.recorded):
         raise InputError("no job is recorded: give the output of sacct --parsable2 beside slurm.conf")
     other = folder.changed([each for each in changes if is_line(each)])
     settings = changed_settings(other, [each for each in changes if not is_line(each)])
-    both = [(folder, changed_settings(folder)), (other, settings)]
-    shorter: Counter[str] = Counter()
-    submits = {_id(each.job): each.job.submit for each in folder.recorded if not each.job.never_ran}
-    found: list[list[list[float]]] = [[], []]
-    never: dict[int | str, None] = {}
-    with progress_bar(2 * phases, "run", progress) as bar:
-        for number in range(phases):
-            runs = []
-            for each in both:
-                starts, shorter = _starts(*each, _Phase.of(number, phases), too_long)
-                runs.append(starts)
-                bar.update(1)
-            ran = [job for job in submits if all(run.get(job, inf) < inf for run in runs)]
-            if not ran:
-                raise InputError(_NONE_STARTS)
-            never |= dict.fromkeys(submits.keys() - set(ran))
-            for run, samples in zip(runs, found, strict=True):
-                waits = np.array([run[job] - submits[job] for job in ran])
-                samples.append([measure(waits) for measure in _MEASURES.values()])
-    before, after = (np.array(samples) for samples in found)
-    effects = tuple(
-        Effect(name, float(before[:, i].mean()), float(after[:, i].mean()), difference)
-        for i, name in enumerate(_MEASURES)
-        if (difference := paired_difference(after[:, i], before[:, i], _LEVEL))
-    )
+    both = ((folder, changed_settings(folder)), (other, settings))
+    given = LogSample.of(folder, phases=phases, window=window, weeks=sample, resample=resample, runs=runs, seed=seed)
+    found = _run(_Pairs(sample=given, both=both, too_long=too_long), executor, progress=progress)
     labels = [_policy(*each).text for each in both]
+    never = set[int]().union(*(pair.never for pair in found))
+    effects, jobs = _effects(folder, found, given)
     return ChangedWaits(
         before=labels[0],
         after=labels[1],
-        jobs=len(submits),
-        phases=phases,
+        jobs=jobs,
+        kind=given.kind,
+        source=given.source,
         effects=effects,
-        left_out=tuple(job for job in submits if job in never),
-        repaired=shorter,
+        told=given.told,
+        left_out=tuple(_id(folder.recorded[row].job) for row in sorted(never)),
+        repaired=found[0].repaired,
     )
+
+
+def _run(pairs: _Pairs, executor: Executor | None, *, progress: bool) -> list[_Pair]:
+    """Make all pairs of runs; the bar counts jobs, or moves once a second while other processes run."""
+    numbers = range(pairs.sample.pairs)
+    if executor is None:
+        sizes = [2 * len(pairs.sample.part(number).jobs) for number in numbers[: len(pairs.sample.spans)]]
+        total = sum(sizes[number % len(sizes)] for number in numbers)
+        with progress_bar(total, "job", progress) as bar:
+            return [pairs(number, bar) for number in numbers]
+    with progress_bar(len(numbers), "pair of runs", progress) as bar:
+        waiting = {*(futures := [executor.submit(pairs, number) for number in numbers])}
+        while waiting:
+            done, waiting = wait(waiting, timeout=1.0)
+            bar.update(len(done))
+        return [future.result() for future in futures]
+
+
+def _effects(
+    folder: SlurmFolder, found: Sequence[_Pair], sample: LogSample
+) -> tuple[tuple[Difference, ...], dict[str, int]]:
+    """Return the differences of all jobs and of each group, and how many jobs these have."""
+    groups = _groups(folder)
+    everyone = np.concatenate([pair.rows for pair in found]) if len(sample.spans) > 1 else found[0].rows
+    first = 1 if sample.kind == "users" else 0
+    jobs, effects = {}, []
+    for name, rows in groups.items():
+        inside = [np.isin(pair.rows, rows) for pair in found]
+        jobs[name] = int(np.isin(everyone, rows).sum())
+        for metric, (_, measure) in _MEASURES.items():
+            if not jobs[name] or (name and metric != "wait_mean"):
+                continue
+            values = np.array(
+                [
+                    [float(measure(waits[own])) if own.any() else nan for waits in pair.waits]
+                    for pair, own in zip(found, inside, strict=True)
+                ]
+            )
+            before, after = values[first:].T
+            log = (values[0, 1], values[0, 0]) if first else None
+            labels = ("", name, "changed", metric, "as it is")
+            effects.append(compared(labels, after, before, sample.source, _LEVEL, log=log))
+    return tuple(effects), jobs
+
+
+def _groups(folder: SlurmFolder) -> dict[str, NDArray[np.intp]]:
+    """Return the rows of all jobs, and of those of each partition, QOS and account, of which there are several."""
+    found: dict[str, NDArray[np.intp]] = {"": np.arange(len(folder.recorded))}
+    for kind, names in (
+        ("partition", [each.job.queue or each.job.partition for each in folder.recorded]),
+        ("QOS", [each.qos for each in folder.recorded]),
+        ("account", [each.job.group for each in folder.recorded]),
+    ):
+        by_name: dict[str, list[int]] = {}
+        for row, name in enumerate(names):
+            if name:
+                by_name.setdefault(f"{kind} {name}", []).append(row)
+        if len(by_name) > 1:
+            found |= {name: np.array(by_name[name]) for name in sorted(by_name)}
+    return found

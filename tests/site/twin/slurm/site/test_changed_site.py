@@ -82,8 +82,8 @@ def test_new_nodes_need_a_partition(site: SlurmFolder) -> None:
 def test_more_nodes_shorten_the_waits_of_the_same_jobs(site: SlurmFolder) -> None:
     found = change(site, ["NodeName=n[5-8] CPUs=4"], phases=2)
     mean = found.effects[0]
-    assert found.jobs == 10
-    assert mean.after < mean.before / 1.9
+    assert found.jobs[""] == 10
+    assert mean.value < mean.before / 1.9
     assert mean.difference.high < 0
     assert found.left_out == ()
 
@@ -96,7 +96,7 @@ def test_jobs_above_a_new_limit_are_left_out_cut_or_split(way: Any, tmp_path: Pa
     found = change(site, ["PartitionName=batch MaxTime=00:02:00"], phases=2, too_long=way)
     assert len(found.left_out) == (10 if way == "reject" else 0)
     mean = found.effects[0]
-    assert (mean.after < 0.6 * mean.before) is (way != "split")
+    assert (mean.value < 0.6 * mean.before) is (way != "split")
 
 
 def test_the_command_counts_the_jobs_that_it_cuts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
