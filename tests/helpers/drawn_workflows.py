@@ -176,7 +176,7 @@ def check_bytes_order_and_slr(seed):
         for before, after in drawn.order:
             assert jobs[after]["start"] >= jobs[before]["finished"], (*where, before, after)
         assert whole["slr"] >= 1 or np.isnan(whole["slr"]), where
-    for result, table in ((simulate(4, flow, "fcfs"), "jobs"), (simulate("multicore-2x10", flow, "fcfs"), "tasks")):
+    for result, table in ((simulate(4, flow, "fcfs"), "jobs"), (simulate("multicore-2x10", flow), "tasks")):
         columns = getattr(result, table)
         ids = columns[table[:-1]].tolist()
         at = {name: dict(zip(ids, columns[name].tolist(), strict=True)) for name in ("start", "end")}

@@ -24,6 +24,7 @@ from simmodel.referee import verify
 from simmodel.results.loading import read_scenario
 from simmodel.work.workload import Workload
 from tests.helpers.paths import TESTS
+from tests.helpers.usual_policy import usual_policy
 from tests.helpers.workflow_documents import TEXT, wfformat
 
 __all__ = ["READERS", "Reader"]
@@ -89,7 +90,7 @@ def any_platform(path: Path) -> dict[str, Any]:
     if work_of(spec) == "tasks":
         return checked_result(simulate(spec, "random:tasks=4", "hrr"))
     jobs = [Job(id=i, submit=float(i), processors=1, run=10) for i in range(3)]
-    return checked_result(simulate(spec, jobs, "fcfs", until=1e5))
+    return checked_result(simulate(spec, jobs, usual_policy(spec), until=1e5))
 
 
 def simgrid(name: str) -> Callable[[], bytes]:

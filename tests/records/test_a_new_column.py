@@ -11,6 +11,7 @@ import pytest
 from simmodel import Broker, Cluster, Environment, Job, load_result, simulate
 from simmodel.platform import GridSpec, SiteSpec
 from simmodel.records.job_record import DERIVED, OF_REQUESTS
+from tests.helpers.usual_policy import usual_policy
 
 JOBS = [Job(id=1, run=9, processors=3), Job(id=2, submit=1, run=5, processors=2), Job(id=3, submit=30, run=5)]
 PLATFORMS: dict[str, Any] = {
@@ -27,10 +28,10 @@ def turnaround(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_it_is_in_memory_streamed_and_stored(tmp_path: Path, name: str) -> None:
-    whole = simulate(PLATFORMS[name], JOBS, "fcfs")
+    whole = simulate(PLATFORMS[name], JOBS, usual_policy(PLATFORMS[name]))
     expected = whole.jobs["end"] - whole.jobs["submit"]
     assert whole.jobs["turnaround"].tolist() == expected.tolist()
-    simulate(PLATFORMS[name], JOBS, "fcfs", stream=tmp_path / "streamed.sqlite")
+    simulate(PLATFORMS[name], JOBS, usual_policy(PLATFORMS[name]), stream=tmp_path / "streamed.sqlite")
     whole.to_sqlite(tmp_path / "stored.sqlite")
     whole.to_csv(tmp_path / "csv")
     for path in ("streamed.sqlite", "stored.sqlite", "csv"):

@@ -127,7 +127,7 @@ def test_commands_change_their_platform_and_say_so_in_the_title(words, title, ca
 def test_several_logs_need_a_platform_to_be_changed():
     options = Namespace(changes=["nodes=+20"], log=["lublin-128-week", "lublin-256"])
     assert changed_platform(options, 100).processors == 120
-    with pytest.raises(InputError, match="--set: needs --platform or --processors, since the logs"):
+    with pytest.raises(InputError, match="--set, --case: needs --platform or --processors, since the logs"):
         changed_platform(options, None)
 
 

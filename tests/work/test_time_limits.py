@@ -32,12 +32,12 @@ def as_jobs(log):
 
 
 def test_by_default_they_are_rejected():
-    assert simulate(SPEC, LOG).report.rejected == {"batch allows 3600": 4}
+    assert simulate(SPEC, LOG, "fcfs").report.rejected == {"batch allows 3600": 4}
 
 
 @pytest.mark.parametrize("form", range(3), ids=["columns", "jobs", "workload of jobs"])
 def test_cut_jobs_time_out_at_the_limit(form):
-    result = simulate(SPEC, as_jobs(LOG)[form], too_long="cut")
+    result = simulate(SPEC, as_jobs(LOG)[form], "fcfs", too_long="cut")
     assert result.jobs["run"].tolist()[:3] == [HOUR, HOUR, 600]
     assert list(result.jobs["status"])[:3] == ["timeout", "timeout", "completed"]
     assert result.report.repaired["requested time above the limit: cut"] == 4
@@ -46,7 +46,7 @@ def test_cut_jobs_time_out_at_the_limit(form):
 
 @pytest.mark.parametrize("form", range(3), ids=["columns", "jobs", "workload of jobs"])
 def test_split_jobs_run_part_after_part_and_who_waits_for_them_waits_for_the_last(form):
-    result = simulate(SPEC, as_jobs(LOG)[form], too_long="split")
+    result = simulate(SPEC, as_jobs(LOG)[form], "fcfs", too_long="split")
     jobs = {row["job"]: row for row in result.jobs.rows()}
     assert len(jobs) == 5 + 3  # the first job has three parts, the second two
     spans = [(row["start"], row["end"]) for row in result.jobs.rows() if row["submit"] == 0]
@@ -126,7 +126,7 @@ def test_the_limit_is_the_longest_of_the_partitions_and_that_of_the_queue(job, l
 
 
 def test_a_stored_run_is_repeated_with_its_parts(tmp_path):
-    first = simulate(SPEC, LOG, too_long="split")
+    first = simulate(SPEC, LOG, "fcfs", too_long="split")
     first.to_sqlite(tmp_path / "run.sqlite")
     again = load_scenario(tmp_path / "run.sqlite").run()
     assert np.array_equal(again.jobs["start"], first.jobs["start"], equal_nan=True)
@@ -135,9 +135,9 @@ def test_a_stored_run_is_repeated_with_its_parts(tmp_path):
 
 def test_what_cannot_be_changed_gets_one_sentence(tmp_path):
     with pytest.raises(InputError, match=r"too_long: must be 'reject' or 'cut' or 'split', got 'trim'"):
-        simulate(SPEC, LOG, too_long="trim")
+        simulate(SPEC, LOG, "fcfs", too_long="trim")
     with pytest.raises(InputError, match="too_long: must be 'reject' where a log is read in chunks"):
-        simulate(SPEC, LOG, too_long="cut", stream=tmp_path / "s.sqlite")
+        simulate(SPEC, LOG, "fcfs", too_long="cut", stream=tmp_path / "s.sqlite")
     with pytest.raises(InputError, match="unknown option 'too_long'"):
         simulate({"a": 4, "b": 4}, LOG, too_long="cut")
 

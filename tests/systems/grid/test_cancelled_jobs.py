@@ -8,6 +8,7 @@ from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, SiteOut
 from simmodel.snapshots import Snapshot
 from simmodel.systems.grid.system import Grid
 from simmodel.work import Dependency, File
+from tests.helpers.usual_policy import usual_policy
 
 COLUMNS = ("state", "site", "assigned", "queued", "start", "executing", "end", "finished", "bytes_in", "bytes_out")
 
@@ -122,6 +123,6 @@ def test_a_broker_over_clusters_cancels_the_jobs_that_it_holds_back():
 def test_a_job_that_is_cancelled_before_its_start_has_the_same_end_on_all_systems():
     jobs = [Job(id=1, run=50), Job(id=2, run=10, cancel=10), Job(id=3, submit=20, run=10, cancel=20)]
     for platform in (1, {"a": 1}, GridSpec(sites=[SiteSpec(name="a", cores=1)])):
-        found = simulate(platform, jobs, "fcfs")
+        found = simulate(platform, jobs, usual_policy(platform))
         assert found.jobs["end"].tolist() == [50, 10, 20]
     assert found.jobs["finished"].tolist() == [50, 10, 20]

@@ -8,6 +8,7 @@ from simmodel.records.cgsim_events import CGSIM_STATES, CGSimStates
 from simmodel.records.grid_events import GRID_EVENTS, GRID_JOBS, GridEvents
 from simmodel.snapshots import Snapshot
 from simmodel.work import Dependency, File
+from tests.helpers.usual_policy import usual_policy
 from tests.oracles.grid_events import Rows
 
 
@@ -32,14 +33,14 @@ def ends(job, *args, **options):
 def test_a_grid_a_cluster_and_a_broker_stop_a_job_alike():
     jobs = [Job(id=1, run=100, requested=50), Job(id=2, run=50, requested=50), Job(id=3, run=20, requested=50)]
     for platform in (8, {"a": 8}, GridSpec(sites=[SiteSpec(name="a", cores=8)])):
-        found = simulate(platform, jobs, "fcfs")
+        found = simulate(platform, jobs, usual_policy(platform))
         assert found.jobs["end"].tolist() == [50, 50, 20]
         assert found.jobs["status"].tolist() == ["timeout", "completed", "completed"]
-        on = simulate(platform, jobs, "fcfs", overrun="continue")
+        on = simulate(platform, jobs, usual_policy(platform), overrun="continue")
         assert on.jobs["end"].tolist() == [100, 50, 20]
         assert set(on.jobs["status"].tolist()) == {"completed"}
     with pytest.raises(InputError, match="overrun: must be 'stop' or 'continue', got 'kill'"):
-        simulate(GridSpec(sites=[SiteSpec(name="a", cores=8)]), jobs, overrun="kill")
+        simulate(GridSpec(sites=[SiteSpec(name="a", cores=8)]), jobs, usual_policy(platform), overrun="kill")
 
 
 @pytest.mark.parametrize(

@@ -300,7 +300,8 @@ def test_changes_of_partitions_and_nodes_are_no_settings(
     site(tmp_path, f"{USUAL}NodeName=n[1-2] CPUs=4 RealMemory=10\nPartitionName=a Nodes=ALL\n", sacct=sacct)
     assert main(["slurm", "replay", str(tmp_path), "--set", name]) == 2
     kind = "NodeName" if name.startswith("CPUs") else "PartitionName"
-    sentence = f"--set: {name}: it is no setting of the cluster: change {kind} lines in a copy of slurm.conf"
+    what = "nodes" if kind == "NodeName" else "partitions"
+    sentence = f'--set: {name}: it is a setting of {what}: --set "{kind}='
     assert sentence in capsys.readouterr().err
 
 
