@@ -126,8 +126,9 @@ def replayed(options: argparse.Namespace) -> None:
     from simmodel_site.twin.slurm.site.replayed import change, replay
 
     given = {name: value for name in _OF_CHANGES if (value := getattr(options, name)) is not None}
-    if given and not options.changes:
-        raise InputError("needs --set", place=f"--{next(iter(given)).replace('_', '-')}")
+    alone = [name for name in given if name != "seed"]
+    if alone and not options.changes:
+        raise InputError("needs --set", place=f"--{alone[0].replace('_', '-')}")
     folder = read_folder(options.folder, timezone=options.timezone)
     written: Callable[[Path], str] | None = None
     if options.changes:
