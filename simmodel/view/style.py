@@ -195,7 +195,7 @@ def drawn(draw: Callable[Options, Picture]) -> Callable[Options, Picture]:
             seconds: Any = [_in_seconds(each) for each in args]
             found = draw(*seconds, **options)
             own = given.get("ax") is None
-            whole: Any = found.get_figure(root=True)
+            whole: Any = found.figure.figure  # of a panel that of its part, then the whole
             if own:
                 records = _records(args)
                 if given.get("title") is None and records:
