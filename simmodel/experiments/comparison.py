@@ -178,7 +178,8 @@ def compare(
         drawn = {label: drawn_from(work, resample) for label, work in logs.items()}
         count = _RUNS if runs is None else runs
         found = _sampled((platforms, drawn, chosen, options), seeds=count, seed=options.get("seed", 0), how=how)
-        alone = _sampled((platforms, logs, chosen, options), seeds=[int(options.get("seed", 0) or 0)], how=how)
+        once = how._replace(study=None)  # a file holds the runs of one work: of the resamples
+        alone = _sampled((platforms, logs, chosen, options), seeds=[int(options.get("seed", 0) or 0)], how=once)
         found_doubts = doubts_about(logs if len(logs) > 1 else next(iter(logs.values())), resample)
         own = attrs.evolve(found, source=Source(resample, count, tuple(found_doubts)), baseline=by, logs=alone.samples)
         return _moved(own, f"resample={resample!r}")
@@ -422,6 +423,15 @@ def _moved(found: Comparison, place: str) -> Comparison:
 # ---------------------------------------------------------------------- the answer
 
 
+def _parted(samples: Table, cells: Sequence[Cell]) -> dict[Cell, Table]:
+    """Return the seed and the metrics of the runs of each case."""
+    found = {}
+    for cell in cells:
+        rows = samples.where(np.logical_and.reduce([samples[axis] == cell[i] for i, axis in enumerate(AXES)]))
+        found[cell] = Table({name: rows[name] for name in rows.names if name not in AXES})
+    return found
+
+
 def _cells_of(results: tuple[Any, ...]) -> tuple[Cell, ...]:
     return tuple(("", "", str(result.name)) for result in results)
 
@@ -537,11 +547,15 @@ class Comparison(Shown):
         raise UnknownKey(f"must fit one combination, but {given!r} fits {len(fitting)} of {len(self.cells)}")
 
     def _rows(self, cell: Cell) -> Table:
-        here = np.ones(len(self.samples), dtype=bool)
-        for axis, label in zip(AXES, cell, strict=True):
-            here &= self.samples[axis] == label
-        rows = self.samples.where(here)
-        return Table({name: rows[name] for name in ("seed", *self.measures)})
+        return self._by_cell[cell]
+
+    @cached_property
+    def _by_cell(self) -> dict[Cell, Table]:
+        return _parted(self.samples, self.cells)
+
+    @cached_property
+    def _of_logs(self) -> dict[Cell, Table] | None:
+        return None if self.logs is None else _parted(self.logs, self.cells)
 
     def interval(self, metric: str, key: str | tuple[str, ...]) -> Interval:
         """Return the mean of a metric in one case with its interval; nan if it has one value, or equal ones."""
@@ -650,14 +664,11 @@ class Comparison(Shown):
         labels = (*cell, metric, self.name(base))
         values, before = (self._rows(each)[metric] for each in (cell, base))
         interval = self._of_weeks(cell, base, metric, wanted)
-        log = None if self.logs is None else (self._of_log(cell, metric), self._of_log(base, metric))
+        logs, log = self._of_logs, None
+        if logs is not None:
+            log = float(logs[cell][metric][0]), float(logs[base][metric][0])
         source = Source() if self.source.kind == "logs" else self.source
         return compared(labels, values, before, source, wanted, log=log, interval=interval)
-
-    def _of_log(self, cell: Cell, metric: str) -> float:
-        assert self.logs is not None
-        here = np.logical_and.reduce([self.logs[axis] == label for axis, label in zip(AXES, cell, strict=True)])
-        return float(self.logs.where(here)[metric][0])
 
     def _of_weeks(self, cell: Cell, base: Cell, metric: str, level: float) -> Interval | None:
         """Return the interval of a difference over the weeks of one run, if that is the sample."""

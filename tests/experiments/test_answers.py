@@ -128,6 +128,13 @@ def test_resamples_of_a_log_that_cannot_tell_are_an_indication() -> None:
     assert any(line.startswith("only an indication: ") for line in short.answer())
 
 
+def test_a_study_keeps_the_runs_of_resamples(tmp_path: Path) -> None:
+    log, study = users_log(), tmp_path / "runs.sqlite"
+    first, again = (compare(None, log, ["fcfs", "sjf"], resample="shaken", runs=5, study=study) for _ in range(2))
+    assert told(again) == told(first)
+    assert again.differences["percent"].tolist() == pytest.approx(first.differences["percent"].tolist(), nan_ok=True)
+
+
 def test_weeks_of_one_run_are_its_sample() -> None:
     found = compare(None, users_log(), ["fcfs", "easy"], resample="weeks")
     first, second = (weekly_sums(found[name])["weeks"] for name in ("fcfs", "easy"))
