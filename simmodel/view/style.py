@@ -157,6 +157,7 @@ _STYLE: ContextVar[Style | None] = ContextVar("style", default=None)  # of the f
 _TEXTS: tuple[str, ...] = ("axes.titlesize", "figure.titlesize", "axes.labelsize", "xtick.labelsize", "ytick.labelsize")
 _TEXTS += ("legend.fontsize", "legend.title_fontsize")
 _LEAST = 9.0  # the least size of text on a slide, points
+_SMALLEST = 0.5  # how far the text of a page of panels shrinks for a size that users give
 _WIDE = 45  # widths of letters that two panels beside each other take
 _DRAWN: WeakKeyDictionary[Axes, list[JobRecord]] = WeakKeyDictionary()  # results that share axes
 
@@ -314,7 +315,11 @@ def panels(
     rows
         the relative height of each row, and its panels, a letter each, as wide as it is repeated
     """
-    new = figure(size, figsize, title)
+    new = figure(size, figsize)
+    if figsize is not None:  # the size is the user's: what gives way is the text
+        _settings()["font.size"] = font_size() * min(1.0, max(_SMALLEST, new.get_figheight() / size[1]))
+    if title:
+        headline(new, title)
     if narrow(new):
         one = dict.fromkeys(("." + "".join(letters for _, letters in rows))[1:].replace(".", ""))
         apart = [(next(height for height, letters in rows if letter in letters), letter) for letter in one]

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["TooLong", "within_limits"]
 
 TooLong: TypeAlias = Literal["reject", "cut", "split"]
+"""What becomes of jobs that request more time than they may, as ``within_limits`` explains."""
 _WAYS = ("reject", "cut", "split")
 
 

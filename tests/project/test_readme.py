@@ -13,9 +13,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+import attrs
 import pytest
 
-from simmodel import Cluster, Environment
+from simmodel import Cluster, Environment, Workload
 from simmodel.catalogue import load_workload
 from simmodel.cli import main
 from simmodel.commands.parser import command_parser
@@ -63,7 +64,9 @@ def log_and_snapshot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Pa
     """Return the files of a log and of a snapshot of its replay."""
     folder = tmp_path_factory.mktemp("pages")
     log = load_workload("lublin-128-week")
-    write_swf(log, folder / "my-log.swf")
+    jobs = [attrs.evolve(job, user=job.id % 7) for job in log.jobs()]
+    later = [attrs.evolve(job, id=job.id + len(log), submit=job.submit + 1_209_600) for job in jobs]
+    write_swf(Workload.from_jobs([*jobs, *later], name="my-log", processors=128), folder / "my-log.swf")
     cluster = Cluster(Environment(), 128)
     cluster.replay(log)
     cluster.env.run(until=40_000)
