@@ -9,7 +9,8 @@ Columns: the size; its CPU time s/y, the least of up to three runs, by the yards
 beside it (CPU seconds of ``sum(i * i for i in range(10**7))``); microseconds/y per unit; how many jobs wait in the mean
 while jobs arrive. The exponent is the slope of log(s/y) over log(size) over the last two doublings: 1 is linear. A
 queue grows where that of the mean number of waiting jobs is above a half: jobs come faster than they end, and an
-exponent up to 2 is then that of a policy that looks at all who wait. The last table is that of ``docs/benchmarks.md``.
+exponent up to 2 is then that of a policy that looks at all who wait. The last table is that
+of ``docs/explanation/benchmarks.md``.
 """
 
 from __future__ import annotations

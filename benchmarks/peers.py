@@ -1,9 +1,9 @@
 """Simulators beside simmodel: CPU time, memory and schedules on the same logs, written as a page.
 
-``python benchmarks/peers.py --venv FOLDER --out docs/peers.md`` looks for peers in the virtual environments and
-Pythons named by ``--venv`` and in its own, runs those that it finds in turn, and writes the page. Missing peers
-are named there, with the reason and the command that installs them. Logs are looked for in ``SIMMODEL_DATA`` or
-``../shared/data``. Any other peer is measured by its command, as in
+``python benchmarks/peers.py --venv FOLDER --out docs/explanation/peers.md`` looks for peers in the virtual
+environments and Pythons named by ``--venv`` and in its own, runs those that it finds in turn, and writes the page.
+Missing peers are named there, with the reason and the command that installs them. Logs are looked for in
+``SIMMODEL_DATA`` or ``../shared/data``. Any other peer is measured by its command, as in
 ``--peer 'Name=command {log} {processors} {policy} {schedule}'``: it reads a log in the Standard Workload Format and
 writes a schedule of any form that ``simmodel verify`` reads.
 """

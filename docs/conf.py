@@ -36,7 +36,7 @@ release = simmodel.__version__
 html_title = f"simmodel {release}"
 
 root_doc = "docs/index"
-include_patterns = ["*.md", "docs/*.md", "notebooks/**.ipynb", "simmodel/__init__.pyi", "simmodel/*/__init__.pyi"]
+include_patterns = ["*.md", "docs/**.md", "notebooks/**.ipynb", "simmodel/__init__.pyi", "simmodel/*/__init__.pyi"]
 include_patterns += ["simmodel_site/*/__init__.pyi"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb", ".pyi": "restructuredtext"}
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -56,7 +56,7 @@ napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]
 
-BESIDE = {"simmodel.policies": "The names of all policies, by kind: :doc:`/docs/policies`.\n"}
+BESIDE = {"simmodel.policies": "The names of all policies, by kind: :doc:`/docs/reference/policies`.\n"}
 """A line of the page of a package about another page."""
 
 _UNDERLINE = re.compile(r"-{3,}")

@@ -1,4 +1,4 @@
-"""What packages beside simmodel may take: see docs/beside.md."""
+"""What packages beside simmodel may take: see docs/how_to/beside.md."""
 
 from simmodel.commands.outputs import (
     PROGRESS as PROGRESS,

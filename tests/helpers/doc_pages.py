@@ -96,7 +96,5 @@ def can_run(code: str) -> bool:
     return SITE.exists() or not re.search(r"simmodel_site|simmodel (twin|slurm)|\bslurm\b", code)
 
 
-PAGES = {
-    page.name: page
-    for page in map(Page, [ROOT / "README.md", *sorted(ROOT.glob("CONTRIBUTING.md")), *sorted(ROOT.glob("docs/*.md"))])
-}
+_FIRST = [ROOT / "README.md", *ROOT.glob("CONTRIBUTING.md")]
+PAGES = {page.name: page for page in map(Page, [*_FIRST, *sorted(ROOT.glob("docs/**/*.md"))])}

@@ -60,7 +60,7 @@ def _documented_by(page: Page) -> set[str]:
 GROUPS = {"simmodel.evictions", "simmodel.placements", "simmodel.sources"}
 GROUPS |= {f"simmodel.{each}" for each in ("commands", "formats", "workflow_formats", "platforms")}
 """Groups of entry points that pages name."""
-MAPS = ("docs/architecture.md",)
+MAPS = ("docs/explanation/architecture.md",)
 """Pages that are a map of the code: they name modules."""
 
 
@@ -239,7 +239,8 @@ def read_list(path: Path) -> dict[str, str]:
 
 def write_list(path: Path) -> None:
     """Write the present interface as a list."""
-    head = f"# What is public in {path.stem.removeprefix('public_').replace('_', '.')}: see docs/stability.md."
+    version = path.stem.removeprefix("public_").replace("_", ".")
+    head = f"# What is public in {version}: see docs/reference/stability.md."
     member = re.compile(r"simmodel\.\w+\.\w+\.(\w+)")
     public = {
         name: called

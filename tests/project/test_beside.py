@@ -1,4 +1,4 @@
-"""The package of docs/beside.md is installed, and its names are known by the doors that are open to every package."""
+"""The package of docs/how_to/beside.md is installed; its names are known by the doors that are open to all packages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.doc_pages import PAGES
 from tests.helpers.paths import ROOT
 
-FILES = PAGES["docs/beside.md"].files
+FILES = PAGES["docs/how_to/beside.md"].files
 SESSION = FILES["session"]
 
 
@@ -56,7 +56,8 @@ def test_the_session_is_as_shown(shown: str, lab: Path) -> None:
 
 
 def test_the_page_names_the_toolkit() -> None:
-    named = {name for row in PAGES["docs/beside.md"].table("The toolkit") for name in re.findall(r"`(\w+)`", row[1])}
+    toolkit = PAGES["docs/how_to/beside.md"].table("The toolkit")
+    named = {name for row in toolkit for name in re.findall(r"`(\w+)`", row[1])}
     assert sorted(named) == sorted(import_module("simmodel.extending").__all__)
 
 

@@ -47,7 +47,7 @@ def test_the_page_loads_the_wheel_of_this_version_and_what_it_depends_on() -> No
     needed = re.findall(r'^  "(\w+)>=', project.partition("\ndependencies = [")[2].partition("]")[0], re.MULTILINE)
     assert len(needed) > 5
     assert [name for name in needed if f'"{name}"' not in PAGE] == []
-    assert f"Pyodide {PYODIDE} " in (ROOT / "docs/containers.md").read_text("utf-8")
+    assert f"Pyodide {PYODIDE} " in (ROOT / "docs/how_to/containers.md").read_text("utf-8")
 
 
 def test_the_python_of_the_page_runs_without_threads_and_processes(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from simmodel.scheduling.registry import policy_names
 from tests.helpers.new_process import environment
 from tests.helpers.paths import ROOT
 
-PAGE = ROOT / "docs/benchmarks.md"
+PAGE = ROOT / "docs/explanation/benchmarks.md"
 ROW = re.compile(
     r"\| ([\w/+.-]+) \| ([\d,]+) to ([\d,]+) [\w ]+ \| \S+ \| \S+ \| \S+ \| \S+ \| (-|no|yes, to [\d,]+) \|"
 )

@@ -117,7 +117,7 @@ def test_wrong_options_end_it_with_one_sentence(option: list[str], sentence: str
 
 @pytest.mark.long  # the page takes seconds
 def test_the_page_in_the_documentation_has_the_same_parts(page: str) -> None:
-    kept = (ROOT / "docs/peers.md").read_text("utf-8")
+    kept = (ROOT / "docs/explanation/peers.md").read_text("utf-8")
     assert re.findall(r"^## .+$", kept, re.MULTILINE) == re.findall(r"^## .+$", page, re.MULTILINE)
     stored = table(kept, "Stored schedules")[1:]
     assert {row[2] for row in stored} == {"pyss", "CQSim"}

@@ -38,8 +38,9 @@ OWN = {
     if line.startswith("simmodel ") and can_run(line)
 }
 LONG = {
-    *(f"docs/{name}.md" for name in ("calibration", "centre", "experiments", "gallery", "grid", "papers", "resources")),
-    *(f"docs/{name}.md" for name in ("scenarios", "surrogates", "topology", "tour")),
+    *(f"docs/how_to/{name}.md" for name in ("calibration", "centre", "experiments", "grid", "papers", "resources")),
+    *(f"docs/how_to/{name}.md" for name in ("scenarios", "surrogates", "topology")),
+    *(f"docs/{name}.md" for name in ("gallery", "tour")),
 }
 """Pages whose examples run for seconds: by default they are only compiled, and what they import exists."""
 

@@ -33,7 +33,7 @@ FOUND = {
     title: Scenario(code, printed)
     for title, code, printed in re.findall(
         r"^### (.+?)\n.*?^```python\n(.*?)^```\n\n```text\n(.*?)^```$",
-        PAGES["docs/scenarios.md"].text,
+        PAGES["docs/how_to/scenarios.md"].text,
         re.MULTILINE | re.DOTALL,
     )
 }
@@ -65,7 +65,7 @@ LINES = {
 
 def test_every_scenario_is_held() -> None:
     assert FOUND.keys() == LINES.keys()
-    assert re.findall(r"^### (.+)$", PAGES["docs/scenarios.md"].without_code, re.MULTILINE) == [*FOUND]
+    assert re.findall(r"^### (.+)$", PAGES["docs/how_to/scenarios.md"].without_code, re.MULTILINE) == [*FOUND]
 
 
 @pytest.mark.parametrize("title", LINES)

@@ -92,7 +92,7 @@ def check_entries(site: Path, pages: dict[Path, Html]) -> None:
 
 def check_links_of_the_reference_and_of_pictures(site: Path, pages: dict[Path, Html]) -> None:
     policies = pages[site / "simmodel/policies/__init__.html"]
-    assert "../../docs/policies.html" in policies.links
+    assert "../../docs/reference/policies.html" in policies.links
     planners = "simmodel.policies.planners.list_scheduling"
     assert {f"#{planners}.{name}" for name in ("heft", "cpop", "peft")} <= {*policies.links}
     runs = pages[site / "simmodel/experiments/__init__.html"]
@@ -113,5 +113,5 @@ def test_the_site_is_built_without_a_warning_and_none_of_its_links_is_dead(tmp_p
     check_nothing_is_loaded_from_the_network(site, pages)
     check_entries(site, pages)
     check_links_of_the_reference_and_of_pictures(site, pages)
-    sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("notebooks/*.ipynb")]
+    sources = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("notebooks/*.ipynb")]
     assert [path.name for path in sources if (site / path.relative_to(ROOT)).with_suffix(".html") not in pages] == []

@@ -1,4 +1,4 @@
-"""What docs/stability.md promises: whatever was public in this minor version, and in the one before, is there."""
+"""docs/reference/stability.md holds: whatever was public in this minor version, and in the one before, is there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.helpers.paths import ROOT, SITE, is_absent
 from tests.helpers.public_interface import broken, files_of, list_of, parameters, public_interface, read_list
 from tests.helpers.written_files_of_a_version import KINDS, end_of_result, end_of_snapshot
 
-PAGE = PAGES["docs/stability.md"]
+PAGE = PAGES["docs/reference/stability.md"]
 DEPRECATED = [row for row in PAGE.table("Deprecation") if len(row) == 4]
 
 

@@ -1,4 +1,4 @@
-"""The section of docs/slurm.md with every setting of Slurm, written from the tables of the package.
+"""The section of docs/reference/slurm.md with every setting of Slurm, written from the tables of the package.
 
 ``python -m tests.site.helpers.slurm_keys`` writes it anew.
 """
@@ -23,7 +23,7 @@ from simmodel_site.policy.keys import (
 )
 from tests.helpers.paths import ROOT
 
-PAGE = ROOT / "docs/slurm.md"
+PAGE = ROOT / "docs/reference/slurm.md"
 BEGIN, END = "<!-- the tables of simmodel_site/policy/keys.py -->", "<!-- end of the tables -->"
 WORDS = {
     "": "",
