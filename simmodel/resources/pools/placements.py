@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import attrs
 import numpy as np
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import PartitionSpec
+    from simmodel.resources.pools.devices import DeviceTable
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.work.job import Job
     from simmodel.work.node_chunks import Chunk
@@ -123,6 +124,8 @@ class Request:
         whether it may get other numbers of cores, as its options say to the scheduler of its cluster
     chunks
         what it requests of each node if that is not the same; then the amounts of each node are the most of any
+    gpu, gpu_memory
+        the types or the slice of the GPUs that it may have, and the bytes of memory of one that it gets, as jobs say
 
     >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
     2 nodes with 8 cores and 1 GPU each
@@ -131,13 +134,15 @@ class Request:
     processors: int
     nodes: int | None = None
     cores_per_node: int = 1
-    gpus_per_node: int = 0
+    gpus_per_node: float = 0
     memory_per_node: float = 0.0
     exclusive: bool = False
     whole_switches: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
     loose: bool = False
     chunks: tuple[Chunk, ...] = ()
+    gpu: str = ""
+    gpu_memory: float = 0.0
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether it is for a number of cores and nothing else."""
 
@@ -169,7 +174,14 @@ class Request:
             job.amounts,
             bool(job.options),
             job.chunks or (),
+            job.gpu,
+            job.gpu_memory,
         )
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether it is for certain devices or for a part of one, so that a number of GPUs does not tell it."""
+        return bool(0 < self.gpus_per_node < 1 or self.gpu or self.gpu_memory)
 
     @property
     def shaped(self) -> bool:
@@ -193,13 +205,26 @@ class Request:
             return " + ".join(map(str, self.alike()))
         parts = [] if self.nodes is None else [numbered(self.cores_per_node, "core")]
         if self.gpus_per_node:
-            parts.append(numbered(self.gpus_per_node, "GPU"))
+            parts.append(self._gpus())
         if self.memory_per_node:
             parts.append(numbered(int(self.memory_per_node), "byte"))
         each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
         if self.nodes is not None:
             return f"{numbered(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
         return numbered(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
+
+
+    def _gpus(self) -> str:
+        """Return what it is for of the GPUs of each node, in words."""
+        kind, _, part = self.gpu.partition(":")
+        of = f" of type {kind.replace('|', ' or ')}" if kind else ""
+        if self.gpu_memory:
+            return f"{numbered(int(self.gpu_memory), 'byte')} of a GPU{of}"
+        if part:
+            return f"{numbered(int(self.gpus_per_node), 'slice')} {part}{of}"
+        if 0 < self.gpus_per_node < 1:
+            return f"{self.gpus_per_node:g} of a GPU{of}"
+        return numbered(int(self.gpus_per_node), "GPU") + of
 
 
 def numbered(number: int, word: str) -> str:
@@ -213,7 +238,8 @@ class Table(NamedTuple):
     ``free`` and ``capacity``: amounts of cores, GPUs and bytes of memory, of shape (3, nodes); ``switches``: the number
     of the switch of each node, ``None`` if none has one; ``network``: their places in the network of the partition, or
     ``None``; ``seed``: of the run, for random placements, which choose the same again for the same table; ``request``:
-    what the job asks for, not what it will do.
+    what the job asks for, not what it will do; ``devices``: the table of the devices of each node if they are told
+    apart (:class:`~simmodel.resources.pools.devices.DeviceTable`), else ``None``.
     """
 
     free: Amounts
@@ -222,6 +248,7 @@ class Table(NamedTuple):
     network: NodeNetwork | None
     seed: int
     request: Request
+    devices: DeviceTable | None
 
 
 new_table = partial(tuple.__new__, Table)  # makes no call of Python
@@ -235,7 +262,8 @@ class Placement(NamedTuple):
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
     the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
     amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum; ``refuses(partition)``:
-    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters.
+    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters;
+    ``devices(table, node, numbers)``: the devices of a node in order of preference, ``None``: the fullest first.
     """
 
     nodes: Nodes
@@ -247,6 +275,7 @@ class Placement(NamedTuple):
     enough: Enough | None = None
     refuses: Callable[[PartitionSpec], str | None] | None = None
     choice: type[NodeChoice] | None = None
+    devices: Callable[[Table, int, list[int]], list[int]] | None = None
 
     @property
     def strict(self) -> bool:
@@ -255,7 +284,12 @@ class Placement(NamedTuple):
 
 
 class NodeChoice(Model):
-    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes."""
+    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes.
+
+    ``tells_devices``: whether it needs the devices of nodes told apart, also if no job shares one.
+    """
+
+    tells_devices: ClassVar[bool] = False
 
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the candidates (node numbers, ascending) in order of preference; the first ``count`` are taken.
@@ -271,6 +305,13 @@ class NodeChoice(Model):
         """
         order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
         return until_enough(candidates[order], free[0][order], processors)
+
+    def devices(self, table: Table, node: int, numbers: list[int]) -> list[int]:
+        """Return devices of a node on which a share fits, in order of preference; default: the fullest first.
+
+        ``numbers``: those devices, the fullest first; of a slice, those at which it may begin.
+        """
+        return numbers
 
     def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
         """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
@@ -327,7 +368,10 @@ def _placement(given: Any, description: str, values: Sequence[str] = (), named: 
     enough = choice.enough if given.enough is not NodeChoice.enough else None
     lines = (given.__doc__ or "").splitlines()
     about = description or (lines[0] if lines else "")
-    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given)
+    devices = choice.devices if given.devices is not NodeChoice.devices else None
+    return Placement(
+        choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given, devices=devices
+    )
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:
