@@ -15,6 +15,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request
+from simmodel.resources.pools.placements import numbered
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -377,6 +378,23 @@ class DeviceTable(NodeTable):
         if self.full().fits(request):
             return None
         return Refusal.of(str(request), f"{name} has no such nodes or devices")
+
+    def why_waits(self, request: Request) -> str:
+        """Return that no device has what is free in sum, or no node as many free ones; an empty text if one has."""
+        ask = self.ask(request)
+        if ask is None:
+            return ""
+        there = self.open(ask)
+        if there.sum(axis=0).max(initial=0) >= ask.count:
+            return ""
+        kinds = [number for number, name in enumerate(self.kinds) if (ask.need[self.kind_of == number] < NEVER).any()]
+        free = self.devices[np.isin(self.kind_of, kinds)].sum() / WHOLE
+        part = request.gpu.partition(":")[2]
+        if ask.whole:
+            lacks = f"no node with {numbered(ask.count, 'free one')}"
+        else:
+            lacks = f"no device with {part or f'{int(ask.need.min()) / WHOLE:g}'}"
+        return f"{free:g} GPUs free in sum, {lacks}"
 
     def allocate(self, need: Need, prefer: Numbers | None = None) -> Allocation | None:
         """Return parts of nodes and devices that meet the need, chosen by the placement, or ``None``."""

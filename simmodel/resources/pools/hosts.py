@@ -312,7 +312,7 @@ class HostPool(NodePool):
     def why_waits(self, job: LiveJob) -> str:
         """Return that no host has the cores although as many are free in total, or an empty text."""
         enough = job.processors <= self.free and not self.table.free[0].max() >= job.processors
-        return f"{self.free} processors free in total, on no host" if enough else ""
+        return f"{self.free} processors free in total, on no host" if enough else super().why_waits(job)
 
     # ------------------------------------------------------------------ counted hosts
 

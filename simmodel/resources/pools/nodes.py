@@ -492,6 +492,11 @@ class NodePool(Pool):
         anywhere = self._anywhere
         return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
 
+    def why_waits(self, job: LiveJob) -> str:
+        """Return that no device has what is free of them in sum, or an empty text."""
+        apart = self.table.apart
+        return "" if apart is None or job.processors > self.free else apart.why_waits(self.request_for(job))
+
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time on nodes that no window takes."""
         if job.processors > self.free:

@@ -173,7 +173,7 @@ class GpuClustering(Score):
         return (base + 25 * (most - devices.devices[:, nodes].sum(axis=0)) // most).astype(np.float64)
 
 
-_TYPICAL = re.compile(r"(\d+)\*(\d+):(\d+(?:\.\d{1,3})?)(?::([^:+]+))?")
+_TYPICAL = re.compile(r"([0-9]+)\*([0-9]+)/([0-9]+(?:\.[0-9]{1,3})?)(?:/([^/+]+))?")
 
 
 def mix_of(jobs: Iterable[Job], popularity: float = 0.95) -> str:
@@ -183,21 +183,21 @@ def mix_of(jobs: Iterable[Job], popularity: float = 0.95) -> str:
 
     >>> from simmodel import Job
     >>> mix_of([Job(run=1, cores_per_node=4, nodes=1, gpus_per_node=0.5)] * 3 + [Job(run=1, processors=2)])
-    '3*4:0.5+1*2:0'
+    '3*4/0.5+1*2/0'
     """
     counts: Counter[tuple[int, int, int, str]] = Counter()
     for job in jobs:
         gpus = job.gpus_per_node
         cores = job.processors if job.nodes is None else job.cores_per_node
         each, number = (round(gpus * WHOLE), 1) if 0 < gpus < 1 else (WHOLE * (gpus > 0), int(gpus))
-        counts[cores, each, number, job.gpu] += 1
+        counts[cores, each, number, job.gpu.partition(":")[0]] += 1
     total, covered, found = sum(counts.values()), 0, []
     for count, (cores, each, number, gpu) in sorted(((n, kind) for kind, n in counts.items()), reverse=True):
         if covered >= popularity * total:
             break
         covered += count
         amount = f"{number if each == WHOLE else each / WHOLE:g}"
-        found.append(f"{count}*{cores}:{amount}" + (f":{gpu}" if gpu else ""))
+        found.append(f"{count}*{cores}/{amount}" + (f"/{gpu}" if gpu else ""))
     return "+".join(found)
 
 
@@ -207,7 +207,7 @@ class FGD(Score):
     Parameters
     ----------
     mix
-        the requests, each ``count*cores:GPUs``, or ``count*cores:GPUs:types``, with ``+`` between them, as
+        the requests, each ``count*cores/GPUs``, or ``count*cores/GPUs/types``, with ``+`` between them, as
         :func:`mix_of` returns them
     ties
         as for every score
@@ -218,12 +218,12 @@ class FGD(Score):
         the mix is no such text
     """
 
-    def __init__(self, mix: str = "1*1:1", ties: str = "lowest") -> None:
+    def __init__(self, mix: str = "1*1/1", ties: str = "lowest") -> None:
         super().__init__(ties)
         self.mix = mix
         found = [_TYPICAL.fullmatch(part) for part in str(mix).split("+")]
         if not all(found):
-            raise InputError(f"must be count*cores:GPUs with + between them, got {mix!r}", place="mix")
+            raise InputError(f"must be count*cores/GPUs with + between them, got {mix!r}", place="mix")
         rows = [each.groups() for each in found if each is not None]
         gpus = [float(row[2]) for row in rows]
         self._count = np.array([int(row[0]) for row in rows], dtype=np.int64)
