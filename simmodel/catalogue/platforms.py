@@ -40,8 +40,8 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: boo
     name_or_path
         one of ``platform_names()``, a name that another package adds (:data:`GROUP`), or the path of a TOML file, of a
         platform of SimGrid or HetSim (``.xml``, ``.xml.gz``; told apart by the root element), of a configuration of
-        CGSim (``.json``) or of the nodes of openb (``.csv``). The hosts of SimGrid are the nodes of a cluster or the sites of a grid
-        (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
+        CGSim (``.json``) or of the nodes of openb (``.csv``). The hosts of SimGrid are the nodes of a cluster or the
+        sites of a grid (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
     machine
         whether the hosts of a platform of SimGrid are the processors of a machine, for tasks
     trust

@@ -157,9 +157,14 @@ def read_openb(source: Source, *, strict: bool | None = None) -> Workload:
             report.repaired[reason] += count
     columns: dict[str, Any] = {
         **{key: column[key].astype(np.float64) for key in ("submit", "wait", "run")},
-        **{"job": column["job"], "processors": column["processors"], "nodes": np.ones(len(found), dtype=np.int64)},
-        **{"cores_per_node": column["processors"], "memory_per_node": column["memory"].astype(np.float64)},
-        **{"gpus_per_node": column["gpus"], "qos": column["qos"], "phase": column["phase"]},
+        "job": column["job"],
+        "processors": column["processors"],
+        "nodes": np.ones(len(found), dtype=np.int64),
+        "cores_per_node": column["processors"],
+        "memory_per_node": column["memory"].astype(np.float64),
+        "gpus_per_node": column["gpus"],
+        "qos": column["qos"],
+        "phase": column["phase"],
     }
     if (column["gpu"] != "").any():
         columns["gpu"] = column["gpu"]

@@ -210,7 +210,8 @@ class NodeSpec(Fields):
 
     def _set_gpus(self) -> None:
         """Set the number of GPUs and their types, of which one says the other."""
-        given: Any = 0 if self.gpus == {} else self.gpus
+        given: Any = self.gpus
+        given = 0 if given == {} else given
         types = given if isinstance(given, Mapping) else self.gpu_types
         check, fields = _whole(0), attrs.fields(NodeSpec)
         for name, count in types.items():

@@ -6,7 +6,7 @@ Source of the slices ``"mig"``: NVIDIA, "Multi-Instance GPU User Guide", the pla
 from __future__ import annotations
 
 from collections.abc import Mapping
-from numbers import Integral
+from itertools import pairwise
 from typing import Any
 
 import attrs
@@ -52,7 +52,8 @@ class DeviceSpec(Fields):
     Raises
     ------
     InputError
-        a slice is no such list, or could begin inside itself; ``"mig"`` without memory; 1000 is no multiple of the places
+        a slice is no such list, or could begin inside itself; ``"mig"`` without memory; 1000 is no multiple of the
+        number of places
 
     >>> DeviceSpec(name="A100", memory="40GB", slices="mig").slices["3g.20gb"]
     (4, 0, 4)
@@ -81,12 +82,12 @@ class DeviceSpec(Fields):
 
     def _slice(self, name: str, given: Any) -> tuple[int, ...]:
         places = tuple(given) if isinstance(given, list | tuple) else ()
-        whole = all(isinstance(each, Integral) and not isinstance(each, bool) and each >= 0 for each in places)
+        whole = all(type(each) is int and each >= 0 for each in places)
         if len(places) < 2 or not whole or not places[0]:
             expected = "how many places it takes and where it may begin, as (4, 0, 4)"
             raise InputError(f"must be {expected}, got {shown(given)}", place=f"slices.{name}")
         starts = sorted(places[1:])
-        if any(after - before < places[0] for before, after in zip(starts, starts[1:], strict=False)):
+        if any(after - before < places[0] for before, after in pairwise(starts)):
             raise InputError(f"must not begin inside itself, got {shown(given)}", place=f"slices.{name}")
         return (places[0], *starts)
 

@@ -66,8 +66,8 @@ def free_through(nodes: Sequence[Node], held: Sequence[Held], at: float, end: fl
     instants = {at, *(each.start for each in held if at < each.start < end)}
     states = [free_at(nodes, held, instant) for instant in instants]
     return [
-        (min(state[number][0] for state in states), [min(column) for column in zip(*(s[number][1] for s in states))])
-        for number in range(len(nodes))
+        (min(cores for cores, _ in of), [min(column) for column in zip(*(left for _, left in of), strict=True)])
+        for of in ([state[number] for state in states] for number in range(len(nodes)))
     ]
 
 
@@ -148,7 +148,7 @@ def starts_of(jobs: Sequence[DeviceJob], nodes: Sequence[Node], policy: str) -> 
             waiting.remove(row)
 
         if policy == "conservative-keep":
-            for row in list(waiting):
+            for row in waiting[:]:
                 promised.pop(row, None)
                 others = [*running.values(), *promised.values()]
                 at, parts = earliest(jobs[row], nodes, others, now)
@@ -172,7 +172,7 @@ def starts_of(jobs: Sequence[DeviceJob], nodes: Sequence[Node], policy: str) -> 
                     begin(row, found)
         if policy == "conservative":
             planned: list[Held] = []
-            for row in list(waiting):
+            for row in waiting[:]:
                 at, parts = earliest(jobs[row], nodes, [*running.values(), *planned], now)
                 if at == now:
                     begin(row, parts)

@@ -1,7 +1,7 @@
 """Devices of nodes: GPUs that jobs share, of several types in one node, or cut into slices.
 
 The free capacity of each device is kept in whole thousandths. A device that can be cut into slices has its places as
-devices, one after another, of equal thousandths: a slice takes several that follow each other, a whole device takes all.
+devices, one after another, of equal thousandths: a slice takes several that follow each other, a whole GPU all of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request
 from simmodel.resources.pools.placements import numbered
 from simmodel.work.job import Refusal
@@ -41,12 +40,12 @@ NEVER = 1 << 30  # thousandths that no device has
 class Ask(NamedTuple):
     """What a request is for of the devices of each node.
 
-    ``count``: how many parts; ``need``: the thousandths of each device that a part beginning at it takes, far too many
+    ``parts``: how many; ``need``: the thousandths of each device that a part beginning at it takes, far too many
     where none may begin; ``length``: how many devices follow each other in a part, one number if that is the same
     everywhere; ``whole``: whether parts are whole GPUs, which are taken by number.
     """
 
-    count: int
+    parts: int
     need: Thousandths
     length: Thousandths | int
     whole: bool
@@ -83,7 +82,31 @@ class DeviceTable(NodeTable):
     (False, True)
     """
 
-    __slots__ = ("_asks", "_begin", "_changed", "_scored", "all_devices", "devices", "gpu_of", "kind_of", "kinds", "users")
+    __slots__ = (
+        "_asks",
+        "_begin",
+        "_changed",
+        "_scored",
+        "all_devices",
+        "devices",
+        "gpu_of",
+        "kind_of",
+        "kinds",
+        "users",
+    )
+
+    devices: Thousandths
+    all_devices: Thousandths
+    kind_of: NDArray[np.int64]
+    gpu_of: NDArray[np.int64]
+    users: NDArray[np.int64]
+    kinds: dict[str, DeviceSpec | None]
+    _begin: NDArray[np.int64]  # the place of each device in its GPU
+    _asks: dict[tuple[float, str, float], Ask]
+    _changed: list[
+        int
+    ]  # nodes, in the order of their changes; and by request, the scores and how many changes they know
+    _scored: dict[Request, tuple[Scores, int]]
 
     @property
     def apart(self) -> DeviceTable:
@@ -183,7 +206,7 @@ class DeviceTable(NodeTable):
     def _class_of(self, held: Devices, node: int) -> int:
         """Return the row of :attr:`users` for a job that has some devices of a node."""
         total = sum([thousandths for _, thousandths in held])
-        whole = all([thousandths == self.all_devices[device, node] for device, thousandths in held])
+        whole = all(thousandths == self.all_devices[device, node] for device, thousandths in held)
         return min(total // WHOLE, _CLASSES - 1) if whole and total % WHOLE == 0 else 0
 
     def add(self, changes: Sequence[tuple[Allocation, int]]) -> None:
@@ -274,7 +297,7 @@ class DeviceTable(NodeTable):
         if request.memory_per_node:
             mask &= memory >= request.memory_per_node
         there = self.open(ask)
-        mask &= there.any(axis=0) if ask.count == 1 else there.sum(axis=0) >= ask.count
+        mask &= there.any(axis=0) if ask.parts == 1 else there.sum(axis=0) >= ask.parts
         return mask
 
     def fits(self, need: Need) -> bool:
@@ -342,12 +365,12 @@ class DeviceTable(NodeTable):
             if any(left.pop(row, None) != need for row in range(device, device + length)):
                 return False
             parts += 1
-        return parts == ask.count
+        return parts == ask.parts
 
     def _choose(self, ask: Ask, node: int, request: Request | None = None) -> Devices | None:
         """Return the devices of a node that a request gets, chosen by the placement, or ``None``."""
         there = self.open(ask, np.array([node]))[:, 0].nonzero()[0].tolist()
-        if len(there) < ask.count:
+        if len(there) < ask.parts:
             return None
         if not ask.whole and len(there) > 1:
             gpu, free = self.gpu_of[:, node].tolist(), self.devices[:, node].tolist()
@@ -358,7 +381,7 @@ class DeviceTable(NodeTable):
             if request is not None and self._place.devices is not None:
                 there = self._place.devices(self.seen(request), node, there)
         found = []
-        for device in there[: ask.count]:
+        for device in there[: ask.parts]:
             length = ask.length if isinstance(ask.length, int) else int(ask.length[device, node])
             found += [(row, int(ask.need[device, node])) for row in range(device, device + length)]
         return tuple(sorted(found))
@@ -385,13 +408,13 @@ class DeviceTable(NodeTable):
         if ask is None:
             return ""
         there = self.open(ask)
-        if there.sum(axis=0).max(initial=0) >= ask.count:
+        if there.sum(axis=0).max(initial=0) >= ask.parts:
             return ""
         kinds = [number for number, name in enumerate(self.kinds) if (ask.need[self.kind_of == number] < NEVER).any()]
         free = self.devices[np.isin(self.kind_of, kinds)].sum() / WHOLE
         part = request.gpu.partition(":")[2]
         if ask.whole:
-            lacks = f"no node with {numbered(ask.count, 'free one')}"
+            lacks = f"no node with {numbered(ask.parts, 'free one')}"
         else:
             lacks = f"no device with {part or f'{int(ask.need.min()) / WHOLE:g}'}"
         return f"{free:g} GPUs free in sum, {lacks}"

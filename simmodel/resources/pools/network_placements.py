@@ -155,7 +155,6 @@ class Random(NodeChoice):
         """Return the candidates in an order that depends on them, their number and the seed alone."""
         return draws(table, b"random", candidates, count).permutation(candidates)
 
-
     def devices(self, table: Table, node: int, numbers: list[int]) -> list[int]:
         """Return the devices in an order that depends on what is free, on them and on the seed alone."""
         return draws(table, b"devices", np.array(numbers), node).permutation(numbers).tolist()  # type: ignore[no-any-return]

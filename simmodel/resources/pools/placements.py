@@ -213,7 +213,6 @@ class Request:
             return f"{numbered(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
         return numbered(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
 
-
     def _gpus(self) -> str:
         """Return what it is for of the GPUs of each node, in words."""
         kind, _, part = self.gpu.partition(":")

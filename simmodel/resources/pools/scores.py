@@ -100,7 +100,7 @@ def _wanted(table: Table, devices: DeviceTable) -> tuple[int, int, int]:
     cores = table.request.cores_per_node if table.request.nodes is not None else 1
     if ask is None:
         return cores, 0, 0
-    return cores, ask.count, int(ask.need.min()) * (1 if isinstance(ask.length, int) else int(ask.length.max()))
+    return cores, ask.parts, int(ask.need.min()) * (1 if isinstance(ask.length, int) else int(ask.length.max()))
 
 
 def _told(table: Table) -> DeviceTable:

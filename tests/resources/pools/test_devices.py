@@ -49,9 +49,7 @@ def drawn(seed):
         job = DeviceJob(
             submit, run, run + rng.choice([0, 0, 1, 5]), rng.choice([1, 1, 1, 2]), rng.randint(1, 3), count, each, types
         )
-        there = sum(
-            node.cores >= job.cores and sum(kind in types for kind in node.devices) >= count for node in nodes
-        )
+        there = sum(node.cores >= job.cores and sum(kind in types for kind in node.devices) >= count for node in nodes)
         if there >= job.nodes:
             jobs.append(job)
     return kinds, nodes, jobs
@@ -257,7 +255,8 @@ def test_a_policy_names_the_device_or_whole_gpus():
 
 
 @pytest.mark.parametrize(
-    "row", [(0, 1, 0.6, 0, ((0, 300), (1, 300))), (0, 1, 0.9, 0, ((0, 900),)), (0, 1, 0.6, 0, ((2, 600),)), (0, 1, 1, 0)]
+    "row",
+    [(0, 1, 0.6, 0, ((0, 300), (1, 300))), (0, 1, 0.9, 0, ((0, 900),)), (0, 1, 0.6, 0, ((2, 600),)), (0, 1, 1, 0)],
 )
 def test_a_policy_cannot_give_other_devices_than_the_job_asks_for(row):
     def policy(view):
