@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import NodeSpec
-    from simmodel.resources.pools.devices import DeviceTable
     from simmodel.resources.pools.node_network import NodeNetwork
-    from simmodel.resources.pools.placements import Table
+    from simmodel.resources.pools.placements import DeviceView, Table
 
     Numbers = NDArray[np.intp]  # of nodes
 
@@ -293,7 +292,7 @@ class NodeTable:
     __slots__ = ("_kept_kinds", "_place", "_seen", "capacity", "free", "network", "seed", "switches")
 
     @property
-    def apart(self) -> DeviceTable | None:
+    def apart(self) -> DeviceView | None:
         """Itself if it knows the devices of each node apart, else ``None``."""
         return None
 

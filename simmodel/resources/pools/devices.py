@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request
-from simmodel.resources.pools.placements import numbered
+from simmodel.resources.pools.placements import Ask, numbered
 from simmodel.work.job import Refusal
 
 if TYPE_CHECKING:
@@ -28,27 +28,13 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
     Scores = NDArray[np.float64]
 
-__all__ = ["Ask", "DeviceTable"]
+__all__ = ["DeviceTable"]
 
 WHOLE = 1000
 """Thousandths of a device."""
 _CLASSES = 17
 _LOG = 50_000  # changes of nodes kept
 NEVER = 1 << 30  # thousandths that no device has
-
-
-class Ask(NamedTuple):
-    """What a request is for of the devices of each node.
-
-    ``parts``: how many; ``need``: the thousandths of each device that a part beginning at it takes, far too many
-    where none may begin; ``length``: how many devices follow each other in a part, one number if that is the same
-    everywhere; ``whole``: whether parts are whole GPUs, which are taken by number.
-    """
-
-    parts: int
-    need: Thousandths
-    length: Thousandths | int
-    whole: bool
 
 
 class DeviceTable(NodeTable):

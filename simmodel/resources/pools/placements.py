@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import attrs
 import numpy as np
@@ -29,18 +29,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import PartitionSpec
-    from simmodel.resources.pools.devices import DeviceTable
+    from simmodel.platform.devices import DeviceSpec
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.work.job import Job
     from simmodel.work.node_chunks import Chunk
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
+    Thousandths = NDArray[np.int64]  # shape (devices, nodes)
     Nodes = Callable[["Table", Numbers, int], Numbers]
     Cores = Callable[["Table", Numbers, Amounts, int], tuple[Numbers, Amounts]]
     Enough = Callable[["Table", Numbers, Amounts, int], bool]
 
 __all__ = [
+    "Ask",
+    "DeviceView",
     "NodeChoice",
     "Placement",
     "Request",
@@ -231,6 +234,47 @@ def numbered(number: int, word: str) -> str:
     return f"{number} {word}{'' if number == 1 else 's'}"
 
 
+class Ask(NamedTuple):
+    """What a request is for of the devices of each node.
+
+    ``parts``: how many; ``need``: the thousandths of each device that a part beginning at it takes, far too many
+    where none may begin; ``length``: how many devices follow each other in a part, one number if that is the same
+    everywhere; ``whole``: whether parts are whole GPUs, which are taken by number.
+    """
+
+    parts: int
+    need: Thousandths
+    length: Thousandths | int
+    whole: bool
+
+
+class DeviceView(Protocol):
+    """The devices of each node as placements see them: GPUs, or the places of one that can be cut into slices.
+
+    ``devices``: the free thousandths of each, of shape (devices, nodes); ``all_devices``: the same if nothing is taken,
+    0 where a node has fewer; ``kind_of``: the number of its type in ``kinds``, -1 where there is none; ``users``: how
+    many jobs have devices of each node, in row 0 shares, in row n whole ones, n of them or, in the last, more.
+    """
+
+    devices: Thousandths
+    all_devices: Thousandths
+    kind_of: Thousandths
+    users: Thousandths
+    kinds: dict[str, DeviceSpec | None]
+
+    def ask(self, request: Request) -> Ask | None:
+        """Return what a request is for of the devices of each node; ``None``: nothing."""
+
+    def open(self, ask: Ask, nodes: Numbers) -> NDArray[np.bool_]:
+        """Return the mask of the devices of some nodes at which a part can begin now."""
+
+    def scored(self, request: Request, nodes: Numbers, score: Callable[[Numbers], Amounts]) -> Amounts:
+        """Return a score of each of some nodes; asked for are those that changed since the same request was scored."""
+
+    def why_waits(self, request: Request) -> str:
+        """Return that no device has what is free in sum, or no node as many free ones; an empty text if one has."""
+
+
 class Table(NamedTuple):
     """The nodes as placements see them, and the request for which they choose.
 
@@ -238,7 +282,7 @@ class Table(NamedTuple):
     of the switch of each node, ``None`` if none has one; ``network``: their places in the network of the partition, or
     ``None``; ``seed``: of the run, for random placements, which choose the same again for the same table; ``request``:
     what the job asks for, not what it will do; ``devices``: the table of the devices of each node if they are told
-    apart (:class:`~simmodel.resources.pools.devices.DeviceTable`), else ``None``.
+    apart (:class:`DeviceView`), else ``None``.
     """
 
     free: Amounts
@@ -247,7 +291,7 @@ class Table(NamedTuple):
     network: NodeNetwork | None
     seed: int
     request: Request
-    devices: DeviceTable | None
+    devices: DeviceView | None
 
 
 new_table = partial(tuple.__new__, Table)  # makes no call of Python

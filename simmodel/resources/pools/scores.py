@@ -23,7 +23,7 @@ from simmodel.resources.pools.placements import NodeChoice, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.resources.pools.devices import DeviceTable
+    from simmodel.resources.pools.placements import DeviceView
     from simmodel.work.job import Job
 
     Numbers = NDArray[np.intp]
@@ -94,7 +94,7 @@ class Score(NodeChoice):
         return candidates[np.argsort(-scores, kind="stable")]
 
 
-def _wanted(table: Table, devices: DeviceTable) -> tuple[int, int, int]:
+def _wanted(table: Table, devices: DeviceView) -> tuple[int, int, int]:
     """Return the cores, how many parts of devices, and the thousandths of each that a request is for on a node."""
     ask = devices.ask(table.request)
     cores = table.request.cores_per_node if table.request.nodes is not None else 1
@@ -103,7 +103,7 @@ def _wanted(table: Table, devices: DeviceTable) -> tuple[int, int, int]:
     return cores, ask.parts, int(ask.need.min()) * (1 if isinstance(ask.length, int) else int(ask.length.max()))
 
 
-def _told(table: Table) -> DeviceTable:
+def _told(table: Table) -> DeviceView:
     assert table.devices is not None
     return table.devices
 
@@ -288,7 +288,7 @@ class FGD(Score):
         less = (taken - (before - after) / int(self._count.sum())) / WHOLE
         return np.trunc(100 / (1 + np.exp(-less)))
 
-    def _allowed(self, devices: DeviceTable, nodes: Numbers) -> Any:
+    def _allowed(self, devices: DeviceView, nodes: Numbers) -> Any:
         """Return by request and node whether a device has a type that the request may have; ``None``: all do."""
         if not any(self._types):
             return None
