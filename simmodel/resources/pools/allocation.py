@@ -412,17 +412,22 @@ class NodeTable:
 
     def suitable(self, request: Request) -> NDArray[np.bool_]:
         """Return the mask of nodes that meet the request's needs per node."""
-        cores, gpus, memory = self.free
+        cores, _, memory = self.free
         mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
         if request.exclusive:  # every user of a node holds at least one of its cores
             mask &= cores == self.capacity[0]
         if request.whole_switches:
             mask &= self._on_unused_switches()
         if request.gpus_per_node:
-            mask &= gpus >= request.gpus_per_node
+            mask &= self.with_gpus(request)
         if request.memory_per_node:
             mask &= memory >= request.memory_per_node
         return mask
+
+    def with_gpus(self, request: Request) -> NDArray[np.bool_]:
+        """Return the mask of nodes with the GPUs that a request is for."""
+        enough: NDArray[np.bool_] = self.free[1] >= request.gpus_per_node
+        return enough
 
     def _on_unused_switches(self) -> NDArray[np.bool_]:
         """Return the mask of nodes on whose switch nothing runs, on nodes that are up or down."""

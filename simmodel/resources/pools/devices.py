@@ -89,9 +89,8 @@ class DeviceTable(NodeTable):
     kinds: dict[str, DeviceSpec | None]
     _begin: NDArray[np.int64]  # the place of each device in its GPU
     _asks: dict[tuple[float, str, float], Ask]
-    _changed: list[
-        int
-    ]  # nodes, in the order of their changes; and by request, the scores and how many changes they know
+    _changed: list[int]  # nodes, in the order of their changes
+    # By request, the scores of nodes, and how many changes these know:
     _scored: dict[Request, tuple[Scores, int]]
 
     @property
@@ -168,14 +167,8 @@ class DeviceTable(NodeTable):
 
     def tell(self, held: Allocation) -> None:
         """Give work that runs already the devices that it has; nodes and amounts are taken already."""
-        told = self.told(held) or held
-        held.tell(told.devices or ())
-        for node, _, _, _, devices in _parts(held):
-            for device, thousandths in devices:
-                self.devices[device, node] -= thousandths
-            if devices:
-                self.users[self._class_of(devices, node), node] += 1
-            self.free[1, node] = self.devices[:, node].sum() / WHOLE
+        held.tell((self.told(held) or held).devices or ())
+        self._move(Allocation(held.nodes, np.zeros_like(held.amounts), held.devices), -1)
 
     def _move(self, part: Allocation, sign: int) -> None:
         free, devices = self.free, self.devices
@@ -269,31 +262,17 @@ class DeviceTable(NodeTable):
         self._scored[request] = known, len(log)
         return found
 
-    def suitable(self, request: Request) -> NDArray[np.bool_]:
-        """Return the mask of nodes that meet the request's needs per node."""
+    def with_gpus(self, request: Request) -> NDArray[np.bool_]:
+        """Return the mask of nodes with the devices that a request is for."""
         ask = self.ask(request)
-        if ask is None:
-            return super().suitable(request)
-        cores, _, memory = self.free
-        mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
-        if request.exclusive:
-            mask &= cores == self.capacity[0]
-        if request.whole_switches:
-            mask &= self._on_unused_switches()
-        if request.memory_per_node:
-            mask &= memory >= request.memory_per_node
-        there = self.open(ask)
-        mask &= there.any(axis=0) if ask.parts == 1 else there.sum(axis=0) >= ask.parts
-        return mask
+        assert ask is not None
+        there: NDArray[np.bool_] = self.open(ask)
+        enough: NDArray[np.bool_] = there.any(axis=0) if ask.parts == 1 else there.sum(axis=0) >= ask.parts
+        return enough
 
     def fits(self, need: Need) -> bool:
         """Whether the need can be met now."""
-        if not isinstance(need, Allocation):
-            return super().fits(need)
-        free = self.free[:, need.nodes]
-        if not (free[::2] >= need.amounts[::2]).all():
-            return False
-        return self.told(need) is not None
+        return super().fits(need) and (not isinstance(need, Allocation) or self.told(need) is not None)
 
     def beside(self, need: Request, now: NodeTable) -> Self:
         """Return what is left of each node beside a request for it, on the devices that it would have there."""
