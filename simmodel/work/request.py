@@ -124,15 +124,6 @@ def _gpus(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -
         raise InputError(f"{attribute.name}: must be a share of one device or a whole number >= 0, got {value!r}")
 
 
-def _gpu(_instance: Job, attribute: attrs.Attribute[Any], value: object) -> None:
-    """Refuse a value that is neither types of GPUs nor a slice of one."""
-    if value == "":
-        return
-    kinds = value.partition(":")[0].split("|") if isinstance(value, str) else [""]
-    if not all(kind.strip() == kind != "" for kind in kinds):
-        raise InputError(f"gpu: must be types such as 'A100|V100' or a slice such as 'A100:3g.20gb', got {value!r}")
-
-
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
     if isinstance(value, str) or (value is not None and value != value):
         raise InputError(f"{attribute.name}: must be a number, got {value!r}")
@@ -334,8 +325,8 @@ class Job(Fields):
     outcome: str = "completed"
     exit_code: int | None = None
     chunks: tuple[Chunk, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(chunks_of))
-    gpu: str = attrs.field(default="", validator=_gpu)
-    gpu_memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
+    gpu: str = ""
+    gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -403,6 +394,12 @@ class Job(Fields):
 
     def _check_gpu(self) -> None:
         """Set the number of GPUs of each node to one if only their type, slice or memory is given."""
+        if not isinstance(self.gpu_memory, int | float) or not self.gpu_memory >= 0:
+            raise InputError(f"gpu_memory: must be a number >= 0 or a quantity such as '20GB', got {self.gpu_memory!r}")
+        kinds = self.gpu.partition(":")[0].split("|") if isinstance(self.gpu, str) else [""]
+        if self.gpu != "" and not all(kind.strip() == kind != "" for kind in kinds):
+            examples = "types such as 'A100|V100' or a slice such as 'A100:3g.20gb'"
+            raise InputError(f"gpu: must be {examples}, got {self.gpu!r}")
         if self.chunks:
             raise InputError(f"chunks: must be left out beside gpu and gpu_memory, got {self.chunks!r}")
         if self.gpu_memory and (self.gpus_per_node not in (0, 1) or ":" in self.gpu):

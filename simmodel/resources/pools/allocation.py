@@ -356,6 +356,14 @@ class NodeTable:
     def full(self) -> Self:
         return self._with(self.capacity.copy())
 
+    def state(self) -> Any:
+        """Return what is free, as plain values."""
+        return self.free.tolist()
+
+    def restore(self, values: Any) -> None:
+        """Take back the values of :meth:`state`."""
+        self.free[:] = values
+
     def without(self, nodes: Iterable[int]) -> NodeTable:
         """Return the table of the other nodes, with nothing taken; they are numbered anew."""
         kept = np.setdiff1d(np.arange(len(self)), list(nodes))

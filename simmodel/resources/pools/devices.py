@@ -150,6 +150,15 @@ class DeviceTable(NodeTable):
         table.free[1] = table.devices.sum(axis=0) / WHOLE
         return table
 
+    def state(self) -> Any:
+        """Return what is free, of each device too, as plain values."""
+        return [super().state(), self.devices.tolist()]
+
+    def restore(self, values: Any) -> None:
+        """Take back the values of :meth:`state`."""
+        super().restore(values[0])
+        self.devices[:] = values[1]
+
     def without(self, nodes: Iterable[int]) -> DeviceTable:
         """Return the table of the other nodes, with nothing taken; they are numbered anew."""
         kept = np.setdiff1d(np.arange(len(self)), list(nodes))

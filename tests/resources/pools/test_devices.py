@@ -1,5 +1,6 @@
 """Devices: shares, types and slices of GPUs, against a brute force over devices and cases worked by hand."""
 
+import math
 import re
 from collections import Counter
 from random import Random
@@ -15,8 +16,9 @@ from simmodel.platform.devices import DeviceSpec
 from simmodel.referee.obstacles import why_waits
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.scheduling.protocol import Preempt, Start
+from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.systems.cluster.system import Cluster
-from tests.helpers.snapshot_cuts import check_cut
+from tests.helpers.snapshot_cuts import check_cut, check_rows
 from tests.oracles.devices import DeviceJob, Node, starts_of
 
 POLICIES = ("fcfs", "easy", "conservative", "conservative-keep")
@@ -137,6 +139,28 @@ def test_a_cut_run_with_devices_continues_the_same(policy, placement):
         spec = spec_of(kinds)
         spec = ClusterSpec(partitions=[attrs.evolve(spec.partitions[0], placement=placement)])
         check_cut(made(spec, [asked(row, job) for row, job in enumerate(jobs)]), policy, [0.5, 2, 4, 7.5, 13])
+
+
+@pytest.mark.parametrize("policy", ["easy", "conservative", "conservative-keep"])
+def test_a_cut_run_with_work_without_a_limit_starts_the_same(policy):
+    for seed in range(4):
+        kinds, _, jobs = drawn(seed)
+        given = [asked(row, job) for row, job in enumerate(jobs)]
+        endless = [
+            attrs.evolve(job, requested=math.inf if row % 4 == 0 else job.requested) for row, job in enumerate(given)
+        ]
+        env, system = made(spec_of(kinds), endless)(policy)
+        cuts = []
+        for at in (0.5, 2, 4, 7.5, 13):
+            env.run(until=at)
+            cuts.append(system.snapshot().to_json())
+        env.run()
+        for text in cuts:
+            read = ClusterSnapshot.from_json(text)
+            later = Environment(read.now, read.seed)
+            resumed = Cluster.from_snapshot(later, read)
+            later.run()
+            check_rows(resumed.result(), system.result())
 
 
 @pytest.mark.parametrize("placement", ["random", "gpu-best-fit", "dot-product", "gpu-packing", "gpu-clustering", "fgd"])
