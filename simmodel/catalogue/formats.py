@@ -89,6 +89,11 @@ def _is_cgsim(lines: list[str]) -> bool:
     return "pandaid" in columns or {"job_id", "cpu_consumption_time"} <= columns
 
 
+def _is_openb(lines: list[str]) -> bool:
+    columns = {cell.strip() for cell in lines[0].split(",")} if lines else set()
+    return {"cpu_milli", "num_gpu", "gpu_milli"} <= columns
+
+
 def _is_settings(lines: list[str]) -> bool:
     return any(re.match(r'\s*generator\s*=\s*"', line) for line in lines)
 
@@ -200,6 +205,7 @@ def _reader(function: str) -> Callable[..., Any]:
 _SWF, _SWF_IN_CHUNKS = _reader("simmodel.formats.swf:read_swf"), _reader("simmodel.formats.swf:swf_in_chunks")
 _GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.formats.sacct:read_sacct")
 _CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
+_OPENB = _reader("simmodel.formats.openb:read_openb")
 _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
 _BATSIM = _reader("simmodel.formats.batsim:read_batsim")
@@ -218,6 +224,7 @@ FORMATS = Entries[Format](
             by_blocks(_SACCT, head=True, unless=_COMPLETED, begins=re.compile(rb"\d[^|\n]*\||JobId=")),
         ),
         "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
+        "openb": Format("pods of openb, a GPU cluster of Alibaba, CSV", (".csv",), _is_openb, _OPENB),
         "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
         "batsim": Format("workloads of Batsim, JSON", (), _is_batsim, _BATSIM),
         "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),

@@ -9,6 +9,7 @@ from typing import IO, Any
 from simmodel.catalogue.bundled import bundled_file, bundled_names
 from simmodel.formats.cgsim import read_cgsim
 from simmodel.formats.hetsim import read_hetsim
+from simmodel.formats.openb import read_openb_nodes
 from simmodel.formats.simgrid import read_simgrid
 from simmodel.foundation.entries import load
 from simmodel.foundation.errors import unknown
@@ -38,9 +39,9 @@ def load_platform(name_or_path: str | Path, *, trust: bool = False, machine: boo
     ----------
     name_or_path
         one of ``platform_names()``, a name that another package adds (:data:`GROUP`), or the path of a TOML file, of a
-        platform of SimGrid or HetSim (``.xml``, ``.xml.gz``; told apart by the root element) or of a configuration of
-        CGSim (``.json``). The hosts of SimGrid are the nodes of a cluster or the sites of a grid
-        (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
+        platform of SimGrid or HetSim (``.xml``, ``.xml.gz``; told apart by the root element), of a configuration of
+        CGSim (``.json``) or of the nodes of openb (``.csv``). The hosts of SimGrid are the nodes of a cluster or the
+        sites of a grid (:class:`~simmodel.formats.simgrid.SimGridPlatform`)
     machine
         whether the hosts of a platform of SimGrid are the processors of a machine, for tasks
     trust
@@ -81,6 +82,8 @@ def _read(file: Path | IO[bytes], trust: bool, machine: bool) -> Any:
         return found.machine if machine else found.spec
     if named.endswith((".json", ".json.gz")):
         return read_cgsim(file).grid
+    if named.endswith((".csv", ".csv.gz")):
+        return read_openb_nodes(file)
     return read_toml(file, trust=trust)
 
 

@@ -17,6 +17,7 @@ from .gwf import read_gwf as read_gwf
 from .hetsim import read_hetsim as read_hetsim, write_hetsim as write_hetsim
 from .hetsim_config import HetSimConfig as HetSimConfig, read_hetsim_config as read_hetsim_config
 from .named_columns import read_columns as read_columns
+from .openb import read_openb as read_openb, read_openb_nodes as read_openb_nodes
 from .pbs import read_pbs as read_pbs
 from .sacct import read_sacct as read_sacct
 from .schedules import read_schedule as read_schedule

@@ -9,6 +9,7 @@ from .cluster import (
     QueueSpec as QueueSpec,
     ReservationSpec as ReservationSpec,
 )
+from .devices import DeviceSpec as DeviceSpec
 from .grid import (
     DelaySpec as DelaySpec,
     FileSpec as FileSpec,

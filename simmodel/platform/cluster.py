@@ -18,6 +18,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
+from simmodel.platform.devices import DeviceSpec
 from simmodel.platform.links import LinkSpec, cables
 from simmodel.platform.models import PLACEMENTS, model_text
 from simmodel.platform.node_lists import NodeList, node_names, resized, switch_names
@@ -83,6 +84,10 @@ def _whole(least: int) -> WholeCheck:
             raise InputError(f"must be a whole number >= {least}, got {shown(value)}", place=attribute.name)
 
     return check
+
+
+def _gpus(value: int | Mapping[str, int]) -> Any:  # a mapping becomes its sum, and gpu_types
+    return value
 
 
 def _one_of(*allowed: str | None) -> Check:
@@ -154,6 +159,8 @@ class NodeSpec(Fields):
         instead of both: the names of all nodes as schedulers write them, ``n[1-32]``, ``cn[001-080,101],login``
     cores, gpus, memory
         per node; memory in bytes, 0 if not modelled
+    gpu_types
+        how many GPUs it has of each type, in the order of their numbers: ``gpus={"A100": 4, "T4": 2}`` says it, too
     idle_power, load_power
         W per node, when idle and when all cores are busy
     speed
@@ -170,21 +177,25 @@ class NodeSpec(Fields):
     ('leaf0', 'leaf0', 'leaf1')
     >>> PartitionSpec(nodes=[NodeSpec(names="cn[08-10]", cores=4)]).node_names
     ('cn08', 'cn09', 'cn10')
+    >>> NodeSpec(cores=64, gpus={"A100": 4, "T4": 2}).gpus
+    6
     """
 
     name: str = "node"
     names: str | None = None
     count: int = attrs.field(default=1, validator=[_whole(1), within_count])
     cores: int = attrs.field(default=1, validator=_whole(1))
-    gpus: int = attrs.field(default=0, validator=_whole(0))
+    gpus: int = attrs.field(default=0, converter=_gpus)
     memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     speed: float = attrs.field(default=1.0, validator=_speed)
     switch: int | str | None = attrs.field(default=None, validator=_switch)
     nodes_per_switch: int | None = attrs.field(default=None, validator=_whole(1))
+    gpu_types: Mapping[str, int] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
+        self._set_gpus()
         if self.names is None:
             return
         try:
@@ -196,6 +207,23 @@ class NodeSpec(Fields):
         if self.count not in (1, count):
             raise InputError(f"must be {count}, as many as there are names, got {self.count}", place="count")
         object.__setattr__(self, "count", count)
+
+    def _set_gpus(self) -> None:
+        """Set the number of GPUs and their types, of which one says the other."""
+        given: Any = self.gpus
+        given = 0 if given == {} else given
+        types = given if isinstance(given, Mapping) else self.gpu_types
+        check, fields = _whole(0), attrs.fields(NodeSpec)
+        for name, count in types.items():
+            if not isinstance(name, str) or not name or set(name) & set("|:, "):
+                raise InputError(f"must be names of types without spaces, ',', ':' and '|', got {name!r}", place="gpus")
+            check(self, fields.gpus, count)
+        total = sum(types.values())
+        if types and given not in (types, total, 0):
+            raise InputError(f"must be {total}, the sum of gpu_types, got {given!r}", place="gpus")
+        object.__setattr__(self, "gpus", total if types else given)
+        object.__setattr__(self, "gpu_types", dict(types))
+        check(self, fields.gpus, self.gpus)
 
     def resized(self, count: int) -> NodeSpec:
         """Return another number of such nodes; the names of more nodes follow the last one.
@@ -245,6 +273,8 @@ class PartitionSpec(Fields):
         added to the priority of its jobs
     idle_power, load_power
         W per processor, if nodes are not identified
+    devices
+        what is known of the types of its GPUs: a :class:`~simmodel.platform.DeviceSpec` each
 
     >>> PartitionSpec(nodes=[NodeSpec(count=2, cores=16)]).capacity
     32
@@ -262,8 +292,14 @@ class PartitionSpec(Fields):
     priority: float = 0.0
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_not_negative)
+    devices: tuple[DeviceSpec, ...] = attrs.field(default=(), converter=_tuple)
 
     def __attrs_post_init__(self) -> None:
+        for i, each in enumerate(self.devices):
+            if not isinstance(each, DeviceSpec):
+                raise InputError(f"must be a DeviceSpec, got {shown(each)}", place=f"devices[{i}]")
+            if each.name in {other.name for other in self.devices[:i]}:
+                raise InputError(f"duplicate type {each.name!r}", place=f"devices[{i}]")
         if (self.processors is None) == (not self.nodes):
             found = "neither" if self.processors is None else "both"
             raise InputError(f"must have either processors or nodes, got {found}", place="processors")

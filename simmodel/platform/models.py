@@ -81,6 +81,11 @@ PLACEMENTS = Entries[Any](
         "random-groups": "simmodel.resources.pools.network_placements:RandomGroups",
         "hybrid": "simmodel.resources.pools.network_placements:Hybrid",
         "fewest-hops": "simmodel.resources.pools.network_placements:FewestHops",
+        "gpu-best-fit": "simmodel.resources.pools.scores:GpuBestFit",
+        "dot-product": "simmodel.resources.pools.scores:DotProduct",
+        "gpu-packing": "simmodel.resources.pools.scores:GpuPacking",
+        "gpu-clustering": "simmodel.resources.pools.scores:GpuClustering",
+        "fgd": "simmodel.resources.pools.scores:FGD",
     },
     group="simmodel.placements",
 )

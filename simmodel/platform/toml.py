@@ -76,7 +76,7 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     Traceback (most recent call last):
     ...
     simmodel.foundation.errors.InputError: mine.toml, partitions[0].nodes[0].core: unknown key 'core'; did you mean ...
-    Known keys: name, names, count, cores, gpus, memory, idle_power, load_power, speed, switch, nodes_per_switch
+    Known keys: name, names, count, cores, gpus, memory, ... switch, nodes_per_switch, gpu_types
     """
     if not isinstance(mapping, Mapping):
         raise InputError(f"must be a mapping, got {shown(mapping)}", source)

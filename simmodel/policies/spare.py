@@ -122,7 +122,7 @@ class Spares(dict[str, "Spare | list[Any]"]):
             there = before[1]
             if isinstance(place, NodePool):
                 there = place.table.copy()
-                there.free[:] = before[1]
+                there.restore(before[1])
             spare.narrow(there, before[2])
         return spare
 
@@ -142,7 +142,7 @@ class Spares(dict[str, "Spare | list[Any]"]):
     def state(self) -> dict[str, Any]:
         """Return it as plain values, for a snapshot."""
         return {
-            name: [each.head.seq, each.free if each.table is None else each.table.free.tolist(), each.amounts]
+            name: [each.head.seq, each.free if each.table is None else each.table.state(), each.amounts]
             if isinstance(each, Spare)
             else each
             for name, each in self.items()

@@ -287,7 +287,8 @@ def allocation_columns(
     """Return the columns of resources held by executions: ``nodes`` and, if nodes are identified, the amounts on each.
 
     ``cores``, ``gpus`` and ``memory`` (bytes) are tuples with one number per node; ``allocated`` are the cores in all,
-    more than ``processors`` if whole nodes were allocated.
+    more than ``processors`` if whole nodes were allocated. ``devices``, if these are told apart: one tuple per node of
+    (number, thousandths) of each.
     """
     held = np.full(len(nodes), None, dtype=object)
     held[:] = nodes
@@ -297,9 +298,11 @@ def allocation_columns(
         return columns
     columns["allocated"] = processors.copy()
     columns["allocated"][rows] = [allocation.processors for allocation in allocations if allocation is not None]
-    nothing = (None, None, None)
-    amounts = zip(*[nothing if allocation is None else allocation.columns for allocation in allocations], strict=True)
-    for name, values in zip(("cores", "gpus", "memory"), amounts, strict=True):
+    told = any(allocation is not None and allocation.devices is not None for allocation in allocations)
+    names = ("cores", "gpus", "memory", *(("devices",) if told else ()))
+    held_of = [() if allocation is None else allocation.columns for allocation in allocations]
+    amounts = zip(*[(*each, *(None,) * (len(names) - len(each))) for each in held_of], strict=True)
+    for name, values in zip(names, amounts, strict=True):
         columns[name] = np.full(len(nodes), None, dtype=object)
         columns[name][:] = values
     return columns

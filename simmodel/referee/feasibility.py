@@ -227,7 +227,7 @@ def _used_twice(nodes: _Nodes, schedule: Schedule, uses: Sequence[_Use], toleran
     for column, (kind, what) in enumerate(_PARTS):
         change = np.concatenate((-parts[:, column], parts[:, column]))[order]
         total = np.concatenate(([0.0], np.cumsum(change)))
-        used, most = total[1:] - total[first], nodes.parts[which, column]
+        used, most = np.round(total[1:] - total[first], 6), nodes.parts[which, column]  # shares of GPUs are fractions
         over = used > most
         for here in np.flatnonzero(over & begins & ~(again & np.concatenate(([False], over[:-1])))).tolist():
             name, when = nodes.names[which[here]], f"from {at[here]:.10g} s on, when job {job[here]} starts"

@@ -160,7 +160,13 @@ def _smaller_nodes(asked: Request, spec: Job) -> Iterator[Change]:
     else:
         yield from _fewer(asked, "nodes", spec.nodes, "node")
         yield from _fewer(asked, "cores_per_node", spec.cores_per_node, "core", " per node")
-    yield from _fewer(asked, "gpus_per_node", int(spec.gpus_per_node), "GPU", " per node", least=0)
+    if 0 < spec.gpus_per_node < 1:
+        share = largest(lambda part: asked.starts(gpus_per_node=part / 1000), round(spec.gpus_per_node * 1000) - 1)
+        if share is not None:
+            text = f"with {share / 1000:g} of a GPU per node instead of {spec.gpus_per_node:g}"
+            yield Change("gpus_per_node", share / 1000, text)
+    else:
+        yield from _fewer(asked, "gpus_per_node", int(spec.gpus_per_node), "GPU", " per node", least=0)
     memory = spec.memory_per_node
     found = largest(
         lambda count: asked.starts(memory_per_node=float(count * MEGABYTE)), ceil(memory / MEGABYTE) - 1, least=0
@@ -396,11 +402,11 @@ def _nodes(way: _Way) -> str:
     if spec is not None:
         each += [counted(int(spec.gpus_per_node), "GPU")] if spec.gpus_per_node else []
         each += [f"{show_quantity(spec.memory_per_node, 'B')} of memory"] if spec.memory_per_node else []
-    if spec is not None and spec.chunks:
-        pool: Any = way.pool
-        return (
-            f"needs {pool.request_for(way.live)} of {pool.name}; {are_free(int(pool.free), 'processor')}, but none such"
-        )
+    pool: Any = way.pool
+    apart = pool.why_waits(way.live)
+    if spec is not None and (spec.chunks or apart):
+        free = apart or f"{are_free(int(pool.free), 'processor')}, but none such"
+        return f"needs {pool.request_for(way.live)} of {pool.name}; {free}"
     what = _needed(way) if spec is None or spec.nodes is None else f"{counted(spec.nodes, 'node')} of {way.pool.name}"
     kind = f" with {' and '.join(each)} each" if each else ""
     return f"needs {what}{kind}; {are_free(int(way.pool.free), 'processor')}, but none such"

@@ -79,7 +79,9 @@ def register_state(kind: type[T], read: Callable[[Plain], T], write: Write) -> N
 
 
 def _read_allocation(value: Plain) -> Allocation:
-    rows = _reader(tuple[tuple[Count, Count, Count, Count], ...])(value, tuple)
+    told = isinstance(value, list | tuple) and any(isinstance(row, list | tuple) and len(row) == 5 for row in value)
+    devices = (tuple[tuple[Count, Count], ...],) if told else ()
+    rows = _reader(tuple[tuple[(Count, Count, float if told else Count, Count, *devices)], ...])(value, tuple)  # type: ignore[misc]
     try:
         return Allocation.of(rows)
     except ValueError as error:

@@ -3,6 +3,7 @@ from .fat import fat_curve as fat_curve
 from .hetsim import setup_study as setup_study
 from .malleable import malleable_study as malleable_study
 from .metascheduling import broker_study as broker_study, case_study as case_study
+from .openb import OnArrival as OnArrival, fill_study as fill_study
 from .schedtwin import (
     schedtwin_portfolio as schedtwin_portfolio,
     schedtwin_run as schedtwin_run,

@@ -108,9 +108,20 @@ def _whole(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) 
 
 
 def _count(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
-    """Refuse a value that is not a count of whole units: GPUs are not shared."""
     if isinstance(value, str) or value is None or not value >= 0 or value != value // 1:
         raise InputError(f"{attribute.name}: must be a whole number >= 0, got {value!r}")
+
+
+def _in_thousandths(value: float) -> Any:
+    """Return a share of a device as whole thousandths of it, at least one; whole numbers as they are."""
+    shared = isinstance(value, float) and 0 < value < 1
+    return max(round(value, 3), 0.001) if shared else value
+
+
+def _gpus(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
+    """Refuse a value that is neither a count of whole devices nor a share of one."""
+    if isinstance(value, str) or value is None or not value >= 0 or (value > 1 and value != value // 1):
+        raise InputError(f"{attribute.name}: must be a share of one device or a whole number >= 0, got {value!r}")
 
 
 def _number(_instance: Job, attribute: attrs.Attribute[_Number], value: _Number) -> None:
@@ -186,7 +197,13 @@ class Job(Fields):
     submit
         instant of submission in seconds, for a job in a workload; ``cluster.submit`` submits at once
     nodes, cores_per_node, gpus_per_node, memory_per_node
-        nodes requested, and the cores, GPUs and bytes of memory on each; GPUs are whole devices
+        nodes requested, and the cores, GPUs and bytes of memory on each. GPUs are whole devices, or a share of one:
+        0.46, in whole thousandths
+    gpu
+        the types of GPUs that it may have, ``"A100|V100"``, or the slice of one that it gets, ``"A100:3g.20gb"``;
+        default: any. Alone it requests one on each node
+    gpu_memory
+        instead of a share: the bytes of memory that it gets of one device of each node
     chunks
         instead of these, if the nodes are not to have the same: a list of :class:`~simmodel.work.node_chunks.Chunk`, or
         of numbers of cores, each of one node, or a text such as ``"8:gpus=1+2*4"``; counted processors are their sum
@@ -259,6 +276,8 @@ class Job(Fields):
     10
     >>> Job(run="90min", requested="2h").requested
     7200.0
+    >>> Job(run=1, gpus_per_node=0.46).gpus_per_node, Job(run=1, gpu="A100|V100").gpus_per_node
+    (0.46, 1)
     >>> Job(run=10, outcome="OUT_OF_MEMORY").outcome, Job(run=10, exit_code=1).outcome
     ('out-of-memory', 'failed')
     """
@@ -270,7 +289,7 @@ class Job(Fields):
     requested: float | None = attrs.field(default=None, converter=in_seconds, validator=_positive)
     nodes: int | None = attrs.field(default=None, validator=attrs.validators.optional(_whole))
     cores_per_node: int = attrs.field(default=1, validator=_count)
-    gpus_per_node: int = attrs.field(default=0, validator=_count)
+    gpus_per_node: float = attrs.field(default=0, converter=_in_thousandths, validator=_gpus)
     memory_per_node: float = attrs.field(default=0.0, converter=in_bytes, validator=_not_negative)
     consumables: Mapping[str, float] = attrs.field(factory=dict)
     user: int | str | None = None
@@ -306,6 +325,8 @@ class Job(Fields):
     outcome: str = "completed"
     exit_code: int | None = None
     chunks: tuple[Chunk, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(chunks_of))
+    gpu: str = ""
+    gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -335,6 +356,8 @@ class Job(Fields):
         for name in self.bandwidth:
             if name in self.consumables:
                 raise InputError(f"bandwidth[{name!r}]: must not be in consumables, too")
+        if self.gpu or self.gpu_memory:
+            self._check_gpu()
         if self.chunks:
             self._set_chunks(self.chunks)
         elif self.nodes is not None:
@@ -368,6 +391,22 @@ class Job(Fields):
         object.__setattr__(self, "processors", sum([each.cores for each in chunks]))
         if len(set(chunks)) == 1:
             object.__setattr__(self, "chunks", None)
+
+    def _check_gpu(self) -> None:
+        """Set the number of GPUs of each node to one if only their type, slice or memory is given."""
+        if not isinstance(self.gpu_memory, int | float) or not self.gpu_memory >= 0:
+            raise InputError(f"gpu_memory: must be a number >= 0 or a quantity such as '20GB', got {self.gpu_memory!r}")
+        kinds = self.gpu.partition(":")[0].split("|") if isinstance(self.gpu, str) else [""]
+        if self.gpu != "" and not all(kind.strip() == kind != "" for kind in kinds):
+            examples = "types such as 'A100|V100' or a slice such as 'A100:3g.20gb'"
+            raise InputError(f"gpu: must be {examples}, got {self.gpu!r}")
+        if self.chunks:
+            raise InputError(f"chunks: must be left out beside gpu and gpu_memory, got {self.chunks!r}")
+        if self.gpu_memory and (self.gpus_per_node not in (0, 1) or ":" in self.gpu):
+            raise InputError("gpu_memory: must be left out beside a number of GPUs, a share or a slice")
+        if ":" in self.gpu and self.gpus_per_node != self.gpus_per_node // 1:
+            raise InputError(f"gpus_per_node: must be a whole number of slices, got {self.gpus_per_node!r}")
+        object.__setattr__(self, "gpus_per_node", self.gpus_per_node or 1)
 
     def _check_elastic(self, elastic: Elastic) -> None:
         shaped = ("chunks", "nodes", "gpus_per_node", "memory_per_node", "consumables", "bandwidth")
@@ -575,6 +614,8 @@ class JobRequest:
         "cores_per_node",
         "dependencies",
         "exclusive",
+        "gpu",
+        "gpu_memory",
         "gpus_per_node",
         "grace",
         "group",
@@ -605,6 +646,8 @@ class JobRequest:
         self.nodes = job.nodes
         self.cores_per_node = job.cores_per_node
         self.gpus_per_node = job.gpus_per_node
+        self.gpu = job.gpu
+        self.gpu_memory = job.gpu_memory
         self.memory_per_node = job.memory_per_node
         self.consumables = job.amounts
         self.bandwidth = job.bandwidth

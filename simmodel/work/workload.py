@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 _DETAILS = ("preceding", "priority", "cancel", "exit_code")
-_SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "memory_per_node", "chunks", "exclusive")
+_SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "gpu", "memory_per_node", "chunks", "exclusive")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
     *("job", "requested", "think_time", "user", "group", "queue", "partition"),
@@ -216,12 +216,14 @@ def jobs_of_rows(
             asked["exclusive"] = known.get("exclusive", 0) > 0
             for name in ("nodes", "cores_per_node", "gpus_per_node"):
                 if known.get(name, 0) > 0:
-                    asked[name] = ceil(known[name])
+                    share = name == "gpus_per_node" and known[name] < 1
+                    asked[name] = known[name] if share else ceil(known[name])
                     if asked[name] != known[name]:
                         repaired[f"{name}: shares rounded up"] += 1
             if "nodes" in asked and "cores_per_node" not in asked:
                 asked["cores_per_node"] = -(-asked["processors"] // asked["nodes"])
             asked["memory_per_node"] = max(0.0, known.get("memory_per_node", 0.0))
+            asked["gpu"] = str(known.get("gpu", "")) if "gpus_per_node" in asked else ""
         if known.get("maximum", 0) > 0 and not (_ONE_SIZE & asked.keys() or asked.get("memory_per_node")):
             asked["elastic"] = _elastic(asked["processors"], *map(known.get, _ELASTIC))
         if shares:
@@ -342,7 +344,8 @@ COLUMNS: Mapping[str, str] = {
     "think_time": "s between the end of the preceding job and this submission",
     "nodes": "nodes requested, each with cores_per_node cores",
     "cores_per_node": "cores per node",
-    "gpus_per_node": "GPUs per node",
+    "gpus_per_node": "GPUs per node, or a share of one device of it",
+    "gpu": "types of these GPUs, a|b, or a slice of one, A100:3g.20gb",
     "memory_per_node": "bytes per node",
     "chunks": "cores of each node, instead, if they differ: 8+2, 8:gpus=1:memory=16GB+2*4",
     "exclusive": "1: it gets whole nodes",

@@ -8,7 +8,7 @@ lowest node on; if none is, the largest one, and so on. In a tree of switches, l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -195,7 +195,7 @@ class Shape:
         self.bounded = not self.even and self.most_nodes < tasks
         self.gpus_per_task = wishes.gpus_per_task
         self.gpus = wishes.gpus or tasks * self.gpus_per_task
-        self.gpus_per_node = max(request.gpus_per_node, wishes.gpus_per_node)
+        self.gpus_per_node = max(ceil(request.gpus_per_node), wishes.gpus_per_node)
         self.memory_per_node = max(request.memory_per_node, wishes.memory_per_node)
         gpus = max(self.gpus_per_node, min(self.gpus, self.gpus_per_task or 1))
         self.wanted = self.nodes if self.gpus or wishes.nodes is None else self.most_nodes

@@ -37,6 +37,7 @@ PBS = "05/01/2024 12:00:00;E;1.s;ctime=0 start=0 end=100 Resource_List.ncpus=5 E
 CSV = "submit,run,processors\n0,100,5\n"
 TOML = 'generator = "listed"\n[parameters]\njobs = { submit = [0], run = [100], processors = [5] }\n'
 CGSIM = "pandaid,creationtime,cpuconsumptiontime,computingsite,corecount\n1,0,100,BNL,5\n"
+OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time,scheduled_time\np,5,0,0,0,0,100,0\n"
 BATSIM = """{"nb_res": 8,
     "jobs": [{"id": 0, "subtime": 0, "res": 5, "profile": "d", "walltime": 200}],
     "profiles": {"d": {"type": "delay", "delay": 100}}}"""
@@ -46,6 +47,7 @@ CONTENT = {
     "sacct": SACCT,
     "cgsim": CGSIM,
     "pbs": PBS,
+    "openb": OPENB,
     "batsim": BATSIM,
     "csv": CSV,
     "toml": TOML,

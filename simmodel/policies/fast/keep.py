@@ -144,7 +144,8 @@ class FastKeep:
         kept = self._profile_of(place)
         now = view.env._now
         late = place.running.first_end <= now  # what runs on shifts the ends from which promises were planned
-        other = isinstance(place, NodePool) and place.spec.placed_by != "first-fit"  # its choices depend on later plans
+        # Choices that depend on later plans, of nodes or of devices:
+        other = isinstance(place, NodePool) and (place.spec.placed_by != "first-fit" or place.table.apart is not None)
         settled = settled and not (due or late or other or self._order.changes or place.paced)
         if kept is None:
             yield from self._by_rule(view, place, promised, None, settled=settled)

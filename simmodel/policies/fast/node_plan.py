@@ -69,6 +69,7 @@ class NodePlan(CountPlan):
             and not place.consumables.capacity
             and place.spec.placed_by == "first-fit"
             and place.table.complete
+            and place.table.apart is None
         )
 
     def _can_plan(self, job: LiveJob) -> bool:

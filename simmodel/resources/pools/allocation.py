@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import floor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.resources.pools.node_network import NodeNetwork
-    from simmodel.resources.pools.placements import Table
+    from simmodel.resources.pools.placements import DeviceView, Table
 
     Numbers = NDArray[np.intp]  # of nodes
 
@@ -46,38 +46,52 @@ class Allocation:
         different node numbers, shape (n,), ascending
     amounts
         shape (3, n): cores, GPUs and bytes of memory of each
+    devices
+        of each, the devices that it has: (number, thousandths) each; ``None``: they are not told apart
 
     >>> held = Allocation.of([(0, 4, 1, 0), (2, 4, 1, 0)])
     >>> held.processors, held.rows
     (8, ((0, 4, 1, 0), (2, 4, 1, 0)))
+    >>> Allocation.of([(0, 4, 0.46, 0, ((1, 460),))])
+    Allocation.of([(0, 4, 0.46, 0, ((1, 460),))])
     """
 
-    __slots__ = ("_alike", "amounts", "nodes", "processors")
+    __slots__ = ("_alike", "amounts", "devices", "nodes", "processors")
     anywhere = False
 
-    def __init__(self, nodes: NDArray[np.intp], amounts: NDArray[np.float64]) -> None:
+    def __init__(
+        self, nodes: NDArray[np.intp], amounts: NDArray[np.float64], devices: Sequence[Devices] | None = None
+    ) -> None:
         self.nodes = nodes
+        self.devices = devices
         self.amounts = amounts
         self.processors = int(amounts[0].sum())
-        self._alike: tuple[tuple[int, ...], tuple[int, int, float]] | None = None
+        self._alike: tuple[tuple[int, ...], tuple[float, float, float]] | None = None
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[int, float, float, float]]) -> Allocation:
-        """Return the allocation of rows (node, cores, GPUs, bytes of memory).
+    def of(cls, rows: Iterable[tuple[Any, ...]]) -> Allocation:
+        """Return the allocation of rows (node, cores, GPUs, bytes of memory), each with its devices if they are known.
 
-        Raises ``ValueError`` on a duplicate node or a negative amount.
+        Raises ``ValueError`` on a duplicate node, a negative amount, or a share of a GPU without the device.
         """
         given = sorted(rows)
         nodes = np.array([row[0] for row in given], dtype=np.intp)
-        amounts = np.array([row[1:] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
+        amounts = np.array([row[1:4] for row in given], dtype=np.float64).reshape(-1, 3).T.copy()
+        devices = [tuple((int(each), int(part)) for each, part in row[4]) if len(row) > 4 else () for row in given]
+        told = any(len(row) > 4 for row in given)
+        for gpus, held in zip(amounts[1].tolist(), devices, strict=True):
+            if held and (round(gpus * 1000) != sum(part for _, part in held) or len(dict(held)) < len(held)):
+                raise InputError(f"devices must be different ones of {gpus:g} GPUs in sum, got {held}")
+            if not held and (gpus != gpus // 1 or (told and gpus)):
+                raise InputError(f"a share of a GPU must say of which device, got {gpus:g} GPUs")
         if (np.diff(nodes) == 0).any():
             raise InputError(f"duplicate node in {nodes.tolist()}")
         if (amounts < 0).any():
             raise InputError(f"amounts must be >= 0, got {given}")
-        return cls(nodes, amounts)
+        return cls(nodes, amounts, devices if told else None)
 
     @classmethod
-    def alike(cls, nodes: tuple[int, ...], cores: int, gpus: int = 0, memory: float = 0) -> Allocation:
+    def alike(cls, nodes: tuple[int, ...], cores: int, gpus: float = 0, memory: float = 0) -> Allocation:
         """Return the allocation of the same of each of some nodes, ascending; its arrays are made when they are read.
 
         >>> Allocation.alike((1, 4), 8).rows
@@ -85,6 +99,7 @@ class Allocation:
         """
         allocation = cls.__new__(cls)
         allocation._alike = nodes, (cores, gpus, memory)
+        allocation.devices = None
         allocation.processors = len(nodes) * cores
         return allocation
 
@@ -114,26 +129,35 @@ class Allocation:
         """The numbers of its nodes, ascending."""
         return tuple(self.nodes.tolist()) if self._alike is None else self._alike[0]
 
-    def groups(self) -> Sequence[tuple[tuple[int, ...], tuple[float, float, float]]]:
-        """Return its nodes in groups, each with the cores, GPUs and bytes of memory that it has of each of them."""
+    def groups(self) -> Sequence[tuple[tuple[int, ...], tuple[Any, ...]]]:
+        """Return its nodes in groups, each with the cores, GPUs and bytes of memory that it has of each of them.
+
+        Beside these stand the devices, if they are told apart.
+        """
         if self._alike is not None:
             return (self._alike,)
-        found: dict[tuple[float, float, float], list[int]] = {}
-        for node, cores, gpus, memory in zip(self.nodes.tolist(), *self.amounts.tolist(), strict=True):
-            found.setdefault((cores, gpus, memory), []).append(node)
+        found: dict[tuple[Any, ...], list[int]] = {}
+        told = () if self.devices is None else (self.devices,)
+        for node, *each in zip(self.nodes.tolist(), *self.amounts.tolist(), *told, strict=True):
+            found.setdefault(tuple(each), []).append(node)
         return [(tuple(nodes), each) for each, nodes in found.items()]
 
     @property
-    def columns(self) -> tuple[tuple[int, ...], ...]:
-        """The cores, the GPUs and the bytes of memory, each by node."""
+    def columns(self) -> tuple[tuple[Any, ...], ...]:
+        """The cores, the GPUs and the bytes of memory, each by node; and the devices if they are told apart."""
+        if self.devices is not None:
+            cores, _, memory = map(tuple, self.amounts.astype(np.int64).tolist())
+            return cores, tuple(map(_gpus_of, self.devices)), memory, tuple(self.devices)
         if self._alike is None:
             return tuple(map(tuple, self.amounts.astype(np.int64).tolist()))
         nodes, each = self._alike
         return tuple((int(amount),) * len(nodes) for amount in each)
 
     @property
-    def rows(self) -> tuple[tuple[int, int, int, int], ...]:
-        """The rows (node, cores, GPUs, bytes of memory), by node number."""
+    def rows(self) -> tuple[tuple[Any, ...], ...]:
+        """The rows (node, cores, GPUs, bytes of memory), by node number; and the devices if they are told apart."""
+        if self.devices is not None:
+            return tuple(zip(self.nodes.tolist(), *self.columns, strict=True))
         columns = zip(self.nodes.tolist(), *self.amounts.astype(np.int64).tolist(), strict=True)
         return tuple((node, cores, gpus, memory) for node, cores, gpus, memory in columns)
 
@@ -146,6 +170,11 @@ class Allocation:
     def __repr__(self) -> str:
         return f"Allocation.of({list(self.rows)})"
 
+    def tell(self, devices: Sequence[Devices]) -> None:
+        """Say which devices it has of each node."""
+        self.nodes, self.amounts, self.devices = self.nodes, self.amounts, tuple(devices)
+        self._alike = None
+
     def meets(self, request: Request) -> bool:
         """Whether it satisfies a request, with exactly its cores unless nodes are exclusive or it is loose."""
         if request.chunks:
@@ -156,7 +185,7 @@ class Allocation:
             able = (cores >= asked) & (gpus >= request.gpus_per_node) & (memory >= request.memory_per_node)
             enough = int(cores[able].sum()) >= request.processors
             return enough if request.nodes is None else int(np.count_nonzero(able)) >= request.nodes
-        few = not request.loose and bool((gpus < request.gpus_per_node).any())
+        few = not (request.loose or request.of_devices) and bool((gpus < request.gpus_per_node).any())
         if not len(self.nodes) or few or (memory < request.memory_per_node).any():
             return False
         if request.nodes is not None:
@@ -177,6 +206,16 @@ class Allocation:
             for part in parts
         ]
         return assigned(able, parts) is not None
+
+
+Devices = tuple[tuple[int, int], ...]
+"""The devices of a node that an allocation has: number and thousandths of each."""
+
+
+def _gpus_of(devices: Devices) -> float:
+    """Return how many GPUs some devices are in sum, a whole number as such."""
+    thousandths = sum([part for _, part in devices])
+    return thousandths / 1000 if thousandths % 1000 else thousandths // 1000
 
 
 def assigned(able: Sequence[NDArray[np.bool_]], parts: Sequence[Request]) -> NDArray[np.intp] | None:
@@ -252,6 +291,11 @@ class NodeTable:
 
     __slots__ = ("_kept_kinds", "_place", "_seen", "capacity", "free", "network", "seed", "switches")
 
+    @property
+    def apart(self) -> DeviceView | None:
+        """Itself if it knows the devices of each node apart, else ``None``."""
+        return None
+
     def __init__(
         self, capacity: NDArray[np.float64], placement: str = "first-fit", switches: Sequence[int] | None = None
     ) -> None:
@@ -269,8 +313,8 @@ class NodeTable:
         counts = [kind.count for kind in kinds]
         return cls(np.repeat(np.array(columns, dtype=np.float64).T, counts, axis=1), placement, switch_numbers(kinds))
 
-    def _with(self, free: NDArray[np.float64]) -> NodeTable:
-        table = NodeTable.__new__(NodeTable)
+    def _with(self, free: NDArray[np.float64]) -> Self:
+        table = object.__new__(type(self))
         table.capacity, table.free, table._place, table.switches = self.capacity, free, self._place, self.switches
         table._kept_kinds, table.network, table.seed = self._kept_kinds, self.network, self.seed
         table._seen = free, self.capacity, self.switches, self.network, self.seed
@@ -283,7 +327,7 @@ class NodeTable:
 
     def seen(self, request: Request) -> Table:
         """Return the table as placements see it when they choose for a request."""
-        return new_table((*self._seen, request))
+        return new_table((*self._seen, request, self.apart))
 
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
@@ -306,11 +350,19 @@ class NodeTable:
     def cores(self) -> int:
         return int(np.maximum(self.free[0], 0).sum())
 
-    def copy(self) -> NodeTable:
+    def copy(self) -> Self:
         return self._with(self.free.copy())
 
-    def full(self) -> NodeTable:
+    def full(self) -> Self:
         return self._with(self.capacity.copy())
+
+    def state(self) -> Any:
+        """Return what is free, as plain values."""
+        return self.free.tolist()
+
+    def restore(self, values: Any) -> None:
+        """Take back the values of :meth:`state`."""
+        self.free[:] = values
 
     def without(self, nodes: Iterable[int]) -> NodeTable:
         """Return the table of the other nodes, with nothing taken; they are numbered anew."""
@@ -320,9 +372,21 @@ class NodeTable:
         table.settle(None if self.network is None else self.network.part(kept.tolist()), self.seed)
         return table
 
-    def minimum(self, others: Sequence[NodeTable]) -> NodeTable:
+    def minimum(self, others: Sequence[Any]) -> Self:
         """Return the capacity that is free in this table and all others, node by node."""
         return self._with(np.minimum.reduce([self.free, *[other.free for other in others]]))
+
+    def beside(self, need: Request, now: NodeTable) -> Self:
+        """Return what is left of each node beside a request for it, of which ``now`` has what the request finds."""
+        table = self.copy()
+        table.free -= np.array([[need.cores_per_node], [need.gpus_per_node], [need.memory_per_node]])
+        if need.exclusive:
+            table.free[:2] -= table.capacity[:2]
+        return table
+
+    def told(self, need: Allocation, request: Request | None = None) -> Allocation | None:
+        """Return an allocation with the devices that it has; without change if they are not told apart."""
+        return need
 
     # ------------------------------------------------------------------ changes
 
@@ -356,17 +420,22 @@ class NodeTable:
 
     def suitable(self, request: Request) -> NDArray[np.bool_]:
         """Return the mask of nodes that meet the request's needs per node."""
-        cores, gpus, memory = self.free
+        cores, _, memory = self.free
         mask: NDArray[np.bool_] = cores >= (1 if request.nodes is None else request.cores_per_node)
         if request.exclusive:  # every user of a node holds at least one of its cores
             mask &= cores == self.capacity[0]
         if request.whole_switches:
             mask &= self._on_unused_switches()
         if request.gpus_per_node:
-            mask &= gpus >= request.gpus_per_node
+            mask &= self.with_gpus(request)
         if request.memory_per_node:
             mask &= memory >= request.memory_per_node
         return mask
+
+    def with_gpus(self, request: Request) -> NDArray[np.bool_]:
+        """Return the mask of nodes with the GPUs that a request is for."""
+        enough: NDArray[np.bool_] = self.free[1] >= request.gpus_per_node
+        return enough
 
     def _on_unused_switches(self) -> NDArray[np.bool_]:
         """Return the mask of nodes on whose switch nothing runs, on nodes that are up or down."""
@@ -460,7 +529,7 @@ class NodeTable:
         if free[0].sum() < need.processors or (strict and not self._may_choose(need, candidates)):
             return None
         choose = fewest if need.exclusive and not self._place.least and not strict else self._place.cores
-        chosen, cores = choose(new_table((*self._seen, need)), candidates, free, need.processors)
+        chosen, cores = choose(new_table((*self._seen, need, self.apart)), candidates, free, need.processors)
         order = np.argsort(chosen)
         nodes = chosen[order]
         amounts = np.empty((3, len(nodes)))
@@ -475,7 +544,7 @@ class NodeTable:
         """Return ``count`` of the candidates, which meet the need per node, or ``None`` if there are too few."""
         if len(candidates) < count or (self._place.enough is not None and not self._may_choose(need, candidates)):
             return None
-        chosen = self._place.nodes(new_table((*self._seen, need)), candidates, count)
+        chosen = self._place.nodes(new_table((*self._seen, need, self.apart)), candidates, count)
         if prefer is not None:
             preferred = np.zeros(len(self), dtype=bool)
             preferred[prefer] = True
@@ -496,7 +565,7 @@ class NodeTable:
         candidates = np.logical_or.reduce(able).nonzero()[0]
         if len(candidates) < len(need.chunks):
             return None
-        first = self._place.nodes(new_table((*self._seen, need)), candidates, len(need.chunks))
+        first = self._place.nodes(new_table((*self._seen, need, self.apart)), candidates, len(need.chunks))
         order = np.concatenate([first, np.setdiff1d(candidates, first)])
         part_of = assigned([each[order] for each in able], parts)
         if part_of is None:
@@ -535,12 +604,12 @@ def joined(first: Allocation, second: Allocation) -> Allocation:
     >>> joined(Allocation.of([(0, 4, 1, 0)]), Allocation.of([(0, 2, 0, 0), (3, 8, 0, 0)])).rows
     ((0, 6, 1, 0), (3, 8, 0, 0))
     """
-    parts: dict[int, list[float]] = {}
+    parts: dict[int, list[Any]] = {}
     for row in (*first.rows, *second.rows):
-        mine = parts.setdefault(row[0], [0, 0, 0])
+        mine = parts.setdefault(row[0], [0, 0, 0, *((),) * (len(row) - 4)])
         for i, amount in enumerate(row[1:]):
             mine[i] += amount
-    return Allocation.of([(node, *amounts) for node, amounts in parts.items()])  # type: ignore[misc]
+    return Allocation.of([(node, *amounts) for node, amounts in parts.items()])
 
 
 def cut(held: Allocation, processors: int, *, whole: bool) -> Allocation:
@@ -554,9 +623,9 @@ def cut(held: Allocation, processors: int, *, whole: bool) -> Allocation:
     ((1, 8, 0, 0),)
     """
     left, kept = processors, []
-    for node, cores, gpus, memory in held.rows:
+    for node, cores, *others in held.rows:
         if left <= 0:
             break
-        kept.append((node, cores if whole else min(cores, left), gpus, memory))
+        kept.append((node, cores if whole else min(cores, left), *others))
         left -= cores
     return Allocation.of(kept)

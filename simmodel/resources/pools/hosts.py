@@ -237,19 +237,25 @@ class HostPool(NodePool):
         consumables: Consumables | None = None,
         nodes: Sequence[str] | None = None,
     ) -> None:
+        self._behind = False  # whether the counts have changes of cores that the table does not have
         super().__init__(env, name, partition, consumables, nodes)
         self._anywhere = None
         if self._whole is not None and not self._whole.always:
             self._whole = None
         whole = self._whole is not None or partition.exclusive  # then no job has a part of a host
         by_switch = partition.placed_by == "packed" and any(kind.has_switch for kind in partition.nodes)
-        self._choice = None if whole or by_switch else CHOICES.get(partition.placed_by)
+        told = self._table.apart is not None
+        self._choice = None if whole or by_switch or told else CHOICES.get(partition.placed_by)
         self._hosts: Hosts | None = None  # counted, without windows; None: to be counted from the table
-        self._behind = False  # whether the counts have changes of cores that the table does not have
         self._gpus_taken = 0.0
         self._most: int | None = None
         self._odd: _OddJobs | None = None
         self._asks: _Requests | None = None
+
+    def tell_devices(self) -> None:
+        """Tell the devices of each host apart from now on."""
+        super().tell_devices()
+        self._choice = self._hosts = None
 
     # ------------------------------------------------------------------ requests
 
@@ -272,6 +278,8 @@ class HostPool(NodePool):
         if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts or spec.exclusive):
             return None
         request = Request.of(spec, exclusive=self.spec.exclusive)
+        if request.of_devices:
+            self.tell_devices()
         return request if request.nodes else attrs.evolve(request, nodes=1, cores_per_node=request.processors)
 
     def request_for(self, job: LiveJob) -> Request:
@@ -304,7 +312,7 @@ class HostPool(NodePool):
     def why_waits(self, job: LiveJob) -> str:
         """Return that no host has the cores although as many are free in total, or an empty text."""
         enough = job.processors <= self.free and not self.table.free[0].max() >= job.processors
-        return f"{self.free} processors free in total, on no host" if enough else ""
+        return f"{self.free} processors free in total, on no host" if enough else super().why_waits(job)
 
     # ------------------------------------------------------------------ counted hosts
 

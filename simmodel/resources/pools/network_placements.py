@@ -144,7 +144,7 @@ class RandomGroups(InGroups):
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the candidates by the rank of their group, which depends on them, their number and the seed alone."""
         groups = self.groups(table)
-        rank = _draws(table, b"random-groups", candidates, count).permutation(int(groups.max()) + 1)
+        rank = draws(table, b"random-groups", candidates, count).permutation(int(groups.max()) + 1)
         return candidates[np.argsort(rank[groups[candidates]], kind="stable")]
 
 
@@ -153,11 +153,17 @@ class Random(NodeChoice):
 
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the candidates in an order that depends on them, their number and the seed alone."""
-        return _draws(table, b"random", candidates, count).permutation(candidates)
+        return draws(table, b"random", candidates, count).permutation(candidates)
+
+    def devices(self, table: Table, node: int, numbers: list[int]) -> list[int]:
+        """Return the devices in an order that depends on what is free, on them and on the seed alone."""
+        return draws(table, b"devices", np.array(numbers), node).permutation(numbers).tolist()  # type: ignore[no-any-return]
 
 
-def _draws(table: Table, name: bytes, candidates: Numbers, count: int) -> np.random.Generator:
-    state = crc32(candidates.astype("<i8").tobytes()), count
+def draws(table: Table, name: bytes, candidates: Numbers, count: int) -> np.random.Generator:
+    state = [crc32(candidates.astype("<i8").tobytes()), count]
+    if table.devices is not None:  # else a node is drawn until it is full
+        state.append(crc32(table.free[:2].tobytes()))
     return np.random.default_rng([table.seed, crc32(name), *state])
 
 

@@ -158,11 +158,7 @@ class NodeProfile:
     def _spared(self, need: Any, other: Any, at: float, span: float) -> Numbers:
         """Return the nodes that meet a request now, and another one then no less beside it than without it."""
         then = self._least(self._index(at), self.instant(at) + span)
-        beside = then.copy()
-        beside.free -= np.array([[need.cores_per_node], [need.gpus_per_node], [need.memory_per_node]])
-        if need.exclusive:
-            beside.free[:2] -= beside.capacity[:2]
-        met = beside.suitable(other) | ~then.suitable(other)
+        met = then.beside(need, self._table(0)).suitable(other) | ~then.suitable(other)
         return (self._table(0).suitable(need) & met).nonzero()[0]
 
     def _least(self, i: int, end: float) -> NodeTable:

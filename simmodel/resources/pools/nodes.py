@@ -288,6 +288,25 @@ class NodePool(Pool):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
+        wants = placement.choice is not None and placement.choice.tells_devices
+        if wants or any(kind.gpu_types for kind in partition.nodes):
+            self.tell_devices()
+
+    def tell_devices(self) -> None:
+        """Tell the devices of each node apart from now on; whole GPUs that work has are the first free ones."""
+        before = self.table
+        if before.apart is not None:
+            return
+        from simmodel.resources.pools.devices import DeviceTable
+
+        table = DeviceTable.of_partition(self.spec)
+        table.settle(before.network, before.seed)
+        table.free[0], table.free[2] = before.free[0], before.free[2]
+        for _, _, _, run in self.running.entries():
+            table.tell(run.grant.allocation)
+        self._table = table
+        self._whole = self._anywhere = self._states = None
+        self._changed(table.cores)
 
     def place_in(self, network: NodeNetwork) -> None:
         """Set the places of its nodes in a network."""
@@ -377,7 +396,7 @@ class NodePool(Pool):
         Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
         certain nodes, nor jobs that are planned with another time than they will be while they run.
         """
-        if self.windows or self.consumables.capacity or self._strict:
+        if self.windows or self.consumables.capacity or self._strict or self._table.apart is not None:
             return None
         states, table = self._states, self.table
         if states is None:
@@ -412,7 +431,10 @@ class NodePool(Pool):
 
     def request_of(self, spec: Job) -> Request | None:
         """Return the request of a job; ``None``: processors only."""
-        return Request.of(spec, exclusive=self.spec.exclusive, whole_switches=self._whole_switches)
+        request = Request.of(spec, exclusive=self.spec.exclusive, whole_switches=self._whole_switches)
+        if request.of_devices:
+            self.tell_devices()
+        return request
 
     def need_of(self, job: LiveJob) -> Need:
         """Return the request of a live job, or the parts of nodes that it must get back if it was suspended."""
@@ -469,6 +491,11 @@ class NodePool(Pool):
             return 0 if job.history is not None and job.history.resumes else whole.width(job)
         anywhere = self._anywhere
         return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
+
+    def why_waits(self, job: LiveJob) -> str:
+        """Return that no device has what is free of them in sum, or an empty text."""
+        apart = self.table.apart
+        return "" if apart is None or job.processors > self.free else apart.why_waits(self.request_for(job))
 
     def fits(self, job: LiveJob) -> bool:
         """Whether the job could start now and run for its requested time on nodes that no window takes."""
@@ -706,6 +733,10 @@ class NodePool(Pool):
             allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
             if allocation is None:
                 raise InputError(f"cannot allocate {job} on {self.name}: it does not fit")
+        if allocation.devices is not None:
+            self.tell_devices()
+        if self._table.apart is not None and allocation.devices is None:
+            allocation = self._table.told(allocation, self.request_for(job)) or allocation
         self.table.take(allocation)
         if whole is not None:
             whole.count(job, allocation, 1)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from math import ceil
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import attrs
 import numpy as np
@@ -29,17 +29,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import PartitionSpec
+    from simmodel.platform.devices import DeviceSpec
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.work.job import Job
     from simmodel.work.node_chunks import Chunk
 
     Numbers = NDArray[np.intp]  # of nodes or switches
     Amounts = NDArray[Any]
+    Thousandths = NDArray[np.int64]  # shape (devices, nodes)
     Nodes = Callable[["Table", Numbers, int], Numbers]
     Cores = Callable[["Table", Numbers, Amounts, int], tuple[Numbers, Amounts]]
     Enough = Callable[["Table", Numbers, Amounts, int], bool]
 
 __all__ = [
+    "Ask",
+    "DeviceView",
     "NodeChoice",
     "Placement",
     "Request",
@@ -123,6 +127,8 @@ class Request:
         whether it may get other numbers of cores, as its options say to the scheduler of its cluster
     chunks
         what it requests of each node if that is not the same; then the amounts of each node are the most of any
+    gpu, gpu_memory
+        the types or the slice of the GPUs that it may have, and the bytes of memory of one that it gets, as jobs say
 
     >>> print(Request(16, nodes=2, cores_per_node=8, gpus_per_node=1))
     2 nodes with 8 cores and 1 GPU each
@@ -131,13 +137,15 @@ class Request:
     processors: int
     nodes: int | None = None
     cores_per_node: int = 1
-    gpus_per_node: int = 0
+    gpus_per_node: float = 0
     memory_per_node: float = 0.0
     exclusive: bool = False
     whole_switches: bool = False
     consumables: Mapping[str, float] = attrs.field(factory=dict, eq=False)
     loose: bool = False
     chunks: tuple[Chunk, ...] = ()
+    gpu: str = ""
+    gpu_memory: float = 0.0
     anywhere: bool = attrs.field(init=False, eq=False, repr=False)
     """Whether it is for a number of cores and nothing else."""
 
@@ -169,7 +177,14 @@ class Request:
             job.amounts,
             bool(job.options),
             job.chunks or (),
+            job.gpu,
+            job.gpu_memory,
         )
+
+    @property
+    def of_devices(self) -> bool:
+        """Whether it is for certain devices or for a part of one, so that a number of GPUs does not tell it."""
+        return bool(0 < self.gpus_per_node < 1 or self.gpu or self.gpu_memory)
 
     @property
     def shaped(self) -> bool:
@@ -193,7 +208,7 @@ class Request:
             return " + ".join(map(str, self.alike()))
         parts = [] if self.nodes is None else [numbered(self.cores_per_node, "core")]
         if self.gpus_per_node:
-            parts.append(numbered(self.gpus_per_node, "GPU"))
+            parts.append(self._gpus())
         if self.memory_per_node:
             parts.append(numbered(int(self.memory_per_node), "byte"))
         each = " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
@@ -201,10 +216,63 @@ class Request:
             return f"{numbered(self.nodes, 'node')} with {each}{' each' if self.nodes > 1 else ''}"
         return numbered(self.processors, "processor") + (f" on nodes with {each} each" if parts else "")
 
+    def _gpus(self) -> str:
+        """Return what it is for of the GPUs of each node, in words."""
+        kind, _, part = self.gpu.partition(":")
+        of = f" of type {kind.replace('|', ' or ')}" if kind else ""
+        if self.gpu_memory:
+            return f"{numbered(int(self.gpu_memory), 'byte')} of a GPU{of}"
+        if part:
+            return f"{numbered(int(self.gpus_per_node), 'slice')} {part}{of}"
+        if 0 < self.gpus_per_node < 1:
+            return f"{self.gpus_per_node:g} of a GPU{of}"
+        return numbered(int(self.gpus_per_node), "GPU") + of
+
 
 def numbered(number: int, word: str) -> str:
     """Return a number and a word, in the plural unless it is one."""
     return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+class Ask(NamedTuple):
+    """What a request is for of the devices of each node.
+
+    ``parts``: how many; ``need``: the thousandths of each device that a part beginning at it takes, far too many
+    where none may begin; ``length``: how many devices follow each other in a part, one number if that is the same
+    everywhere; ``whole``: whether parts are whole GPUs, which are taken by number.
+    """
+
+    parts: int
+    need: Thousandths
+    length: Thousandths | int
+    whole: bool
+
+
+class DeviceView(Protocol):
+    """The devices of each node as placements see them: GPUs, or the places of one that can be cut into slices.
+
+    ``devices``: the free thousandths of each, of shape (devices, nodes); ``all_devices``: the same if nothing is taken,
+    0 where a node has fewer; ``kind_of``: the number of its type in ``kinds``, -1 where there is none; ``users``: how
+    many jobs have devices of each node, in row 0 shares, in row n whole ones, n of them or, in the last, more.
+    """
+
+    devices: Thousandths
+    all_devices: Thousandths
+    kind_of: Thousandths
+    users: Thousandths
+    kinds: dict[str, DeviceSpec | None]
+
+    def ask(self, request: Request) -> Ask | None:
+        """Return what a request is for of the devices of each node; ``None``: nothing."""
+
+    def open(self, ask: Ask, nodes: Numbers) -> NDArray[np.bool_]:
+        """Return the mask of the devices of some nodes at which a part can begin now."""
+
+    def scored(self, request: Request, nodes: Numbers, score: Callable[[Numbers], Amounts]) -> Amounts:
+        """Return a score of each of some nodes; asked for are those that changed since the same request was scored."""
+
+    def why_waits(self, request: Request) -> str:
+        """Return that no device has what is free in sum, or no node as many free ones; an empty text if one has."""
 
 
 class Table(NamedTuple):
@@ -213,7 +281,8 @@ class Table(NamedTuple):
     ``free`` and ``capacity``: amounts of cores, GPUs and bytes of memory, of shape (3, nodes); ``switches``: the number
     of the switch of each node, ``None`` if none has one; ``network``: their places in the network of the partition, or
     ``None``; ``seed``: of the run, for random placements, which choose the same again for the same table; ``request``:
-    what the job asks for, not what it will do.
+    what the job asks for, not what it will do; ``devices``: the table of the devices of each node if they are told
+    apart (:class:`DeviceView`), else ``None``.
     """
 
     free: Amounts
@@ -222,6 +291,7 @@ class Table(NamedTuple):
     network: NodeNetwork | None
     seed: int
     request: Request
+    devices: DeviceView | None
 
 
 new_table = partial(tuple.__new__, Table)  # makes no call of Python
@@ -235,7 +305,8 @@ class Placement(NamedTuple):
     whether idle nodes that are alike and without switches are taken by number; ``least``: whether cores anywhere are on
     the fewest nodes; ``whole_switches``: whether a job gets whole switches, the fewest; ``enough(table, candidates,
     amounts, needed)``: whether it can choose among them, ``None``: if there are enough in sum; ``refuses(partition)``:
-    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters.
+    why it does not support a partition, or ``None``; ``choice``: the class, which may have parameters;
+    ``devices(table, node, numbers)``: the devices of a node in order of preference, ``None``: the fullest first.
     """
 
     nodes: Nodes
@@ -247,6 +318,7 @@ class Placement(NamedTuple):
     enough: Enough | None = None
     refuses: Callable[[PartitionSpec], str | None] | None = None
     choice: type[NodeChoice] | None = None
+    devices: Callable[[Table, int, list[int]], list[int]] | None = None
 
     @property
     def strict(self) -> bool:
@@ -255,7 +327,12 @@ class Placement(NamedTuple):
 
 
 class NodeChoice(Model):
-    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes."""
+    """The base class of placements with more to say than an order: one may keep a job waiting for better nodes.
+
+    ``tells_devices``: whether it needs the devices of nodes told apart, also if no job shares one.
+    """
+
+    tells_devices: ClassVar[bool] = False
 
     def nodes(self, table: Table, candidates: Numbers, count: int) -> Numbers:
         """Return the candidates (node numbers, ascending) in order of preference; the first ``count`` are taken.
@@ -271,6 +348,13 @@ class NodeChoice(Model):
         """
         order = np.searchsorted(candidates, self.nodes(table, candidates, len(candidates)))
         return until_enough(candidates[order], free[0][order], processors)
+
+    def devices(self, table: Table, node: int, numbers: list[int]) -> list[int]:
+        """Return devices of a node on which a share fits, in order of preference; default: the fullest first.
+
+        ``numbers``: those devices, the fullest first; of a slice, those at which it may begin.
+        """
+        return numbers
 
     def enough(self, table: Table, candidates: Numbers, amounts: Amounts, needed: int) -> bool:
         """Return whether a job can start on some of the candidates, on which there is enough in sum; default: yes.
@@ -327,7 +411,10 @@ def _placement(given: Any, description: str, values: Sequence[str] = (), named: 
     enough = choice.enough if given.enough is not NodeChoice.enough else None
     lines = (given.__doc__ or "").splitlines()
     about = description or (lines[0] if lines else "")
-    return Placement(choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given)
+    devices = choice.devices if given.devices is not NodeChoice.devices else None
+    return Placement(
+        choice.nodes, choice.cores, about, enough=enough, refuses=choice.refuses, choice=given, devices=devices
+    )
 
 
 def _of_function(nodes: Nodes, description: str) -> Placement:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -382,7 +382,7 @@ def request_of(job: LiveJob) -> Demand:
         processors=job.processors,
         nodes=spec.nodes,
         cores_per_node=spec.cores_per_node,
-        gpus_per_node=spec.gpus_per_node,
+        gpus_per_node=ceil(spec.gpus_per_node),
         memory_per_node=spec.memory_per_node,
         chunks=chunk_text(spec.chunks or ()),
         consumables=dict(spec.consumables),

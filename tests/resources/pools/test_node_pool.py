@@ -447,10 +447,8 @@ def test_a_log_with_memory_on_a_platform_of_processors():
     assert result.report.repaired == {"GPUs or memory not on the platform: request ignored": 1}
 
 
-def test_gpus_are_whole_devices():
+def test_a_share_of_a_gpu_in_a_log_is_a_share_of_one_device():
     """Three jobs with 0.6 of a GPU must not start together on two: shares of different devices do not add up."""
-    with pytest.raises(ValueError, match=r"gpus_per_node: must be a whole number >= 0, got 0\.6"):
-        Job(nodes=1, gpus_per_node=0.6, run=10)
     log = Workload(
         {"submit": [0] * 3, "run": [10] * 3, "requested": [10] * 3, "nodes": [1] * 3, "gpus_per_node": [0.6] * 3}
         | {"processors": [1] * 3}
@@ -458,4 +456,5 @@ def test_gpus_are_whole_devices():
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=8, gpus=2)])])
     result = simulate(spec, log, "easy")
     assert result.jobs["start"].tolist() == [0, 0, 10]
-    assert "gpus_per_node: shares rounded up" in str(result.report)
+    assert not result.report.repaired
+    assert result.runs["devices"].tolist() == [(((0, 600),),), (((1, 600),),), (((0, 600),),)]
