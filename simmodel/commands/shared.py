@@ -123,7 +123,8 @@ def kind_arguments(*of: Runs | type[Options]) -> Declared:
             hints = get_type_hints(cls)
             for field in attrs.fields(cls):
                 how = _argument(cls, field, hints[field.name])
-                flag = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
+                usual = f"--{'no-' if field.default is True else ''}{field.name.replace('_', '-')}"
+                flag = field.metadata.get("flag", usual)  # one of its own may be given several times
                 if how is not None:
                     with suppress(argparse.ArgumentError):  # the command, or another kind, has this option
                         parser.add_argument(flag, dest=f"{flag} {field.name}", default=argparse.SUPPRESS, **how)
@@ -137,7 +138,8 @@ def _argument(cls: type[Options], field: attrs.Attribute[Any], hint: Any) -> dic
     if hint is bool:
         return {"action": "store_false" if field.default is True else "store_true", "help": text}
     if "text" in field.metadata:
-        return {"metavar": field.metadata["text"], "help": text}
+        several = {"action": "append"} if "flag" in field.metadata else {}
+        return {"metavar": field.metadata["text"], "help": text, **several}
     choices = [value for value in cls.choices(field.name) if value is not None]
     if choices:
         return {"type": one_of(choices), "metavar": f"{{{','.join(choices)}}}", "help": text}

@@ -22,7 +22,13 @@ from .features import (
     task_features as task_features,
 )
 from .objective_scores import hypervolume as hypervolume, pareto_front as pareto_front
-from .power_and_energy import Energy as Energy, energy as energy, node_energy as node_energy, power as power
+from .power_and_energy import (
+    Energy as Energy,
+    energy as energy,
+    footprint as footprint,
+    node_energy as node_energy,
+    power as power,
+)
 from .statistics import (
     Interval as Interval,
     batch_means as batch_means,

@@ -19,11 +19,13 @@ from simmodel.work.table import Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.platform.signals import Signal
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["Energy", "energy", "node_energy", "power"]
+__all__ = ["Energy", "energy", "footprint", "node_energy", "power"]
 
 Model = Literal["node", "linear"]
+_JOULES = 3.6e6  # of a kWh
 
 
 @attrs.frozen(repr=False)
@@ -181,6 +183,35 @@ def energy(
         busy = _busy(result, group, model).integral()
         total += Energy(group.idle * _up(result, group).integral(), (group.load - group.idle) * busy)
     return total
+
+
+def footprint(
+    result: JobRecord,
+    signal: Signal,
+    *,
+    model: Model = "linear",
+    idle_power: float | None = None,
+    load_power: float | None = None,
+) -> float:
+    """Return what the energy of all places costs by a signal: its value per kWh times the kWh drawn, exactly.
+
+    Parameters
+    ----------
+    signal
+        carbon or money per kWh over time, which lasts as long as the run
+    model, idle_power, load_power
+        as of :func:`power`
+
+    >>> from simmodel.platform import Signal
+    >>> from simmodel.records import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 3600], "end": [3600, 7200], "processors": [4, 2]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
+    >>> footprint(result, Signal([0, 3600], [300, 100]), load_power=250)
+    350.0
+    """
+    drawn = power(result, model=model, idle_power=idle_power, load_power=load_power)
+    per_step = np.diff(signal.integrals(np.append(drawn.times, drawn.end)))
+    return float(np.dot(drawn.values, per_step) / _JOULES)
 
 
 def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "linear") -> Table:

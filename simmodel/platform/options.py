@@ -10,6 +10,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.models import PREDICTORS
+from simmodel.platform.signals import Signal, signals_of
 
 __all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 
@@ -134,6 +135,8 @@ def _plain(value: Any) -> Any:
         return {key: _plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
+    if isinstance(value, Signal):
+        return value.source
     return value if value is None or isinstance(value, str | int | float) else None
 
 
@@ -163,6 +166,15 @@ class ClusterOptions(Options):
     overrun: Literal["stop", "continue"] = _choice("stop", "stop (default) or continue jobs at their requested time")
     sharing: Literal["fair-bottleneck", "max-min"] = _choice(
         "fair-bottleneck", "how jobs with traffic share links: as SimGrid's parallel tasks (default), or max-min"
+    )
+    signals: Mapping[str, Signal] = attrs.field(
+        factory=dict,
+        converter=signals_of,
+        metadata={
+            "flag": "--signal",
+            "text": "NAME=FILE",
+            "help": "what policies and metrics know over time, such as carbon=grid.csv: a CSV file of times and values",
+        },
     )
 
 

@@ -7,3 +7,4 @@ from .planners.planner import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner 
 from .planning import Conservative as Conservative
 from .portfolio import Portfolio as Portfolio
 from .shares import Shares as Shares
+from .signals import WaitFor as WaitFor

@@ -18,6 +18,7 @@ from simmodel.foundation.errors import InputError, UnknownOption, clipped, shown
 from simmodel.foundation.units import in_seconds
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import NoOptions, Options
+from simmodel.platform.signals import NO_SIGNALS
 from simmodel.records.tables import versions
 from simmodel.runs.simulation import Simulation
 from simmodel.scheduling.registry import PolicyLike, unused
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from simmodel.platform.broker import BrokerSpec, Slowdowns, SystemSpec
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.platform.machine import MachineSpec
+    from simmodel.platform.signals import GivenSignals
     from simmodel.results.broker import BrokerResult
     from simmodel.results.machine import MachineResult
     from simmodel.results.result import Result
@@ -564,6 +566,7 @@ def simulate(
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
     sharing: Sharing = "fair-bottleneck",
+    signals: GivenSignals = NO_SIGNALS,
     until: float | str | None = None,
     observers: Sequence[object] = (),
     progress: bool = False,
@@ -585,6 +588,7 @@ def simulate(
     estimates: Estimates | PredictorLike = "requested",
     overrun: Overrun = "stop",
     sharing: Sharing = "fair-bottleneck",
+    signals: GivenSignals = NO_SIGNALS,
     until: float | str | None = None,
     events: bool = False,
     observers: Sequence[object] = (),
@@ -693,7 +697,7 @@ def simulate(
     seed
         of all random streams (default: 0); ``None``: a new one for each run, stored in the result's scenario. Default
         with a snapshot: its streams continue
-    decide_on, event_order, estimates, overrun, sharing
+    decide_on, event_order, estimates, overrun, sharing, signals
         see :class:`~simmodel.systems.cluster.system.Cluster`; also for the clusters of a broker
     decide, overlap, transfers, core_held, contention
         see :class:`~simmodel.systems.machine.system.Machine`

@@ -5,6 +5,7 @@ from .problem import Plan as Plan, Problem as Problem
 from .protocol import (
     Decision as Decision,
     Estimate as Estimate,
+    Hold as Hold,
     Load as Load,
     Place as Place,
     Policy as Policy,

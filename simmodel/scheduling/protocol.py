@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from simmodel.environment import Environment
     from simmodel.platform.grid import SiteSpec
+    from simmodel.platform.signals import Signal
     from simmodel.resources.data.catalogue import Catalogue
     from simmodel.resources.data.storage import Storage
     from simmodel.work.job import Brokered, LiveJob, Run
@@ -34,6 +35,7 @@ __all__ = [
     "Evict",
     "FunctionPolicy",
     "GridSite",
+    "Hold",
     "Load",
     "LoadLine",
     "MovedFile",
@@ -43,6 +45,7 @@ __all__ = [
     "Preempt",
     "Reserve",
     "Resize",
+    "SeenSignal",
     "Start",
     "Transfer",
     "View",
@@ -102,6 +105,14 @@ class WakeAt(NamedTuple):
     reason: str | None = None
 
 
+class Hold(NamedTuple):
+    """Take waiting work out of the queue of a cluster until an instant (s); it keeps its place there."""
+
+    work: Any
+    until: float
+    reason: str | None = None
+
+
 class Transfer(NamedTuple):
     """Copy or move a file of a grid to a site, from a given source or (``None``) the one that the policy chooses.
 
@@ -125,7 +136,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | Reserve | WakeAt | Transfer | Evict
+Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Transfer | Evict
 """A decision that a policy may yield."""
 
 
@@ -327,6 +338,42 @@ class OrderLike(Protocol):
         ...
 
 
+class SeenSignal:
+    """A signal as it is known at an instant; made by :meth:`View.signal`.
+
+    Parameters
+    ----------
+    signal
+        the signal
+    instant
+        s
+
+    >>> from simmodel.platform import Signal
+    >>> seen = SeenSignal(Signal([0, 10, 20, 30], [3, 1, 2, 1]), 5.0)
+    >>> seen.now, seen.lowest(20, 10), seen.lowest_spans(35, 20)
+    (3.0, 10.0, [(10.0, 20.0), (30.0, 40.0)])
+    """
+
+    __slots__ = ("_instant", "_signal")
+
+    def __init__(self, signal: Signal, instant: float) -> None:
+        self._signal = signal
+        self._instant = instant
+
+    @property
+    def now(self) -> float:
+        """The value now."""
+        return self._signal.at(self._instant)
+
+    def lowest(self, window: float, length: float) -> float:
+        """Return the instant (s), a window (s) from now or earlier, from which the mean over a length is least."""
+        return self._signal.lowest(self._instant, self._instant + window, length)
+
+    def lowest_spans(self, window: float, length: float) -> list[tuple[float, float]]:
+        """Return the spans of the next ``window`` seconds with the lowest values that last ``length`` s together."""
+        return self._signal.lowest_spans(self._instant, self._instant + window, length)
+
+
 _NO_CHOICES: Mapping[LiveJob, tuple[LiveJob, ...]] = {}
 
 
@@ -365,13 +412,15 @@ class View:
         the simulation of a future, if the run provides it
     simulate_all
         the simulation of the futures of several policies at once, if the run provides it
+    signals
+        what is known over time, such as the price of energy, by name: see :meth:`signal`
     problem
         ``problem(tasks) -> Problem``, the input of planners, if the system provides it
     """
 
     __slots__ = (
         *("_rng", "choices", "env", "estimator", "files", "places", "problem", "simulate", "simulate_all", "simulated"),
-        *("takes", "usage", "waiting"),
+        *("signals", "takes", "usage", "waiting"),
     )
 
     def __init__(self, env: Environment, waiting: Any, places: Sequence[Any], rng_name: str = "policy") -> None:
@@ -387,6 +436,7 @@ class View:
         self.simulate_all: Callable[..., Sequence[Any]] | None = None
         self.problem: Callable[..., Any] | None = None
         self.usage: Any = None
+        self.signals: Mapping[str, Signal] = {}
         self._rng = rng_name
 
     @property
@@ -405,6 +455,18 @@ class View:
         """The running work, ordered by expected end: each with work, place, started, expected_end."""
         runs = [entry for place in self.places for entry in place.running.entries()]
         return [entry[3] for entry in (runs if len(self.places) == 1 else sorted(runs, key=lambda e: e[:2]))]
+
+    def signal(self, name: str) -> SeenSignal:
+        """Return what is known of a signal now: its value, and what is expected of it.
+
+        Raises
+        ------
+        InputError
+            the system has no signal of this name
+        """
+        if name not in self.signals:
+            raise unknown("signal", name, self.signals)
+        return SeenSignal(self.signals[name], self.now)
 
     def estimate(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
         """Return the expected course of the work on the place, from the information of a scheduler."""

@@ -97,6 +97,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.portfolio:Portfolio",
         "of wfp, fcfs and sjf, each with EASY, the one with the best simulated future",
     ),
+    "wait-for": (
+        "simmodel.policies.signals:WaitFor",
+        "jobs that have slack wait until a signal, such as carbon or the price of energy, is expected to be lowest",
+    ),
     # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
     "greedy-et": (_ESTIMATES + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),

@@ -196,6 +196,7 @@ class _Check:
     def _works(self) -> None:
         now = self.snapshot.now
         queues = {queue.name for queue in self.snapshot.platform.queues}
+        until = {each.about[0] for each in self.snapshot.planned if each.what == "eligible"}
         for part, i, work in self._each():
             if work.number in self.known and work.number >= 0:
                 raise self.error(f"duplicate number {work.number}", f"{part}.number[{i}]")
@@ -208,8 +209,9 @@ class _Check:
                 raise self.error(unknown("queue", str(spec.queue), sorted(queues)).message, f"{part}.spec[{i}].queue")
             if part == "held" and (spec is None or spec.queue is None or not queues):
                 raise self.error("must name a queue: other jobs cannot be held", f"held.spec[{i}]")
-            if part == "blocked" and (spec is None or not spec.dependencies):
-                raise self.error("must have dependencies: other jobs cannot be blocked", f"blocked.spec[{i}]")
+            if part == "blocked" and (spec is None or not spec.dependencies) and work.number not in until:
+                text = "must have dependencies, or an instant until which it is held: other jobs cannot be blocked"
+                raise self.error(text, f"blocked.spec[{i}]")
             if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):
                 raise self.error(unknown("place", work.place, self.capacity).message, f"{part}.place[{i}]")
             if part in ("waiting", "held"):

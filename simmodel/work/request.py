@@ -245,6 +245,9 @@ class Job(Fields):
         how its run ends when it comes to its own end: ``"completed"``, ``"failed"``, ``"timeout"``, ``"cancelled"``,
         ``"node-failure"`` or ``"out-of-memory"`` (in any case, also as Slurm spells them), and the exit code, if known:
         above 0 the job has failed. Policies do not see them; dependencies heed them
+    slack
+        seconds that its start may be put off after its submission, for policies that wait for a better time; ``None``:
+        it is not to wait
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
     inputs, outputs
@@ -327,6 +330,7 @@ class Job(Fields):
     chunks: tuple[Chunk, ...] | None = attrs.field(default=None, converter=attrs.converters.optional(chunks_of))
     gpu: str = ""
     gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
+    slack: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -483,7 +487,7 @@ class Job(Fields):
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts or self.exclusive
         extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
-        return not (named or shaped or extra or self.options)
+        return not (named or shaped or extra or self.options or self.slack)
 
     @property
     def never_ran(self) -> bool:
@@ -632,6 +636,7 @@ class JobRequest:
         "processors",
         "queue",
         "requested",
+        "slack",
         "submit",
         "traffic",
         "user",
@@ -666,6 +671,7 @@ class JobRequest:
         self.exclusive = job.exclusive
         self.options = job.options
         self.chunks = job.chunks
+        self.slack = job.slack
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"

@@ -44,7 +44,7 @@ __all__ = [
     "shares_in",
 ]
 
-_DETAILS = ("preceding", "priority", "cancel", "exit_code")
+_DETAILS = ("preceding", "priority", "cancel", "exit_code", "slack")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "gpu", "memory_per_node", "chunks", "exclusive")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
@@ -240,6 +240,7 @@ def jobs_of_rows(
                 cancel=known.get("cancel"),
                 outcome="completed" if outcomes is None else outcomes[row],
                 exit_code=known.get("exit_code"),
+                slack=known.get("slack"),
                 checkpoint=checkpoint_of(known) if saves else None,
                 **asked,
             ),
@@ -351,6 +352,7 @@ COLUMNS: Mapping[str, str] = {
     "exclusive": "1: it gets whole nodes",
     "bandwidth_NAME": "bytes/s that it holds of a storage or link of this name",
     "priority": "higher first",
+    "slack": "s that its start may be put off after its submission",
     "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",
     "checkpoint_cost": "s of a checkpoint",
     "checkpoint_restart": "s of reading a checkpoint",
@@ -504,6 +506,8 @@ class Workload:
             columns["cancel"] = [nan if job.cancel is None else job.cancel for job in specs]
         if any(job.exit_code is not None for job in specs):
             columns["exit_code"] = [-1 if job.exit_code is None else job.exit_code for job in specs]
+        if any(job.slack is not None for job in specs):
+            columns["slack"] = [nan if job.slack is None else job.slack for job in specs]
         if any(job.checkpoint is not None for job in specs):
             columns |= checkpoint_columns([job.checkpoint for job in specs])
         workload = cls(columns, name=name, processors=processors)

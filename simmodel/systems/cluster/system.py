@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
+from math import inf
 from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,10 +16,11 @@ from simmodel.foundation.entries import load
 from simmodel.foundation.errors import InputError, NoProcessors, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
+from simmodel.platform.signals import NO_SIGNALS, GivenSignals
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.prediction import PredictorLike, predictor
-from simmodel.scheduling.protocol import Estimate, Load, Preempt, View
+from simmodel.scheduling.protocol import Estimate, Hold, Load, Preempt, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.arrivals import JobLife, as_queue, check_specs, name_of
@@ -83,6 +85,8 @@ class Cluster(JobLife[LiveJob]):
         ``"stop"``: a job is stopped at its requested time; ``"continue"``: it continues to its end
     sharing
         how jobs with traffic share links: ``"fair-bottleneck"``, as SimGrid's parallel tasks, or ``"max-min"``
+    signals
+        by name: each a :class:`~simmodel.platform.signals.Signal`, or its CSV file
     name, rank
         name in reports; turn among schedulers that decide at the same instant, lowest first
     record
@@ -143,6 +147,7 @@ class Cluster(JobLife[LiveJob]):
         estimates: Estimates | PredictorLike = "requested",
         overrun: Overrun = "stop",
         sharing: Sharing = "fair-bottleneck",
+        signals: GivenSignals = NO_SIGNALS,
         name: str | None = None,
         rank: int = 1,
         record: bool = True,
@@ -150,7 +155,12 @@ class Cluster(JobLife[LiveJob]):
         begin: bool = True,
     ) -> None:
         options = ClusterOptions(
-            decide_on=decide_on, event_order=event_order, estimates=estimates, overrun=overrun, sharing=sharing
+            decide_on=decide_on,
+            event_order=event_order,
+            estimates=estimates,
+            overrun=overrun,
+            sharing=sharing,
+            signals=signals,
         )
         if execution not in ("planned", "mirrored"):
             raise InputError(f"must be 'planned' or 'mirrored', got {execution!r}", place="execution")
@@ -180,6 +190,7 @@ class Cluster(JobLife[LiveJob]):
         self.view.choices = self.queueing.choices
         self.view.estimator = _estimate
         self.view.simulate = self._simulate
+        self.view.signals = self.options.signals
         self._forecasts: dict[str, Forecast] = {}
         self.scheduler = Scheduler(env, policy, self.view, self, self.name, rank, core.by_event)
         if self.execution.plans:
@@ -212,7 +223,23 @@ class Cluster(JobLife[LiveJob]):
     @property
     def handlers(self) -> Mapping[type, Handler]:
         """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
-        return {Preempt: partial(handle_preempt, self), **self.execution.handlers}
+        return {Preempt: partial(handle_preempt, self), Hold: self._handle_hold, **self.execution.handlers}
+
+    def _handle_hold(self, decision: Hold) -> str | None:
+        job, now = self.queueing.choices.get(decision.work, (decision.work,))[0], self.env._now
+        if not now < decision.until < inf:
+            return f"until: must be an instant after {now:g} s, got {decision.until!r}"
+        if getattr(job, "state", None) != "waiting" or self.ids.get(job.id, job) is not job:
+            return f"only work that waits here can be held, got {decision.work!r}"
+        self.hold(job, decision.until)
+        return None
+
+    def hold(self, work: LiveJob, until: float) -> None:
+        """Take a waiting job out of the queue until an instant (s); it keeps its place there."""
+        self.queueing.leave(work)
+        work.state, work.watched = "blocked", True
+        self.dependencies.know(work)
+        self.dependencies.think_again(work, until)
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"
