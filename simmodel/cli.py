@@ -82,6 +82,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from simmodel.foundation.errors import BadLine, NoProcessors, SimmodelError  # not needed for the help: attrs
 
         if not isinstance(error, SimmodelError):
+            from simmodel.foundation.tracebacks import shorten
+
+            shorten(error, error.__traceback__)
             raise
         way_out: dict[type, str] = {
             BadLine: " (--skip-bad passes over such lines)",

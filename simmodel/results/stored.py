@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from simmodel.foundation.display import Shown
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.errors import ByName, InputError, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ class Stored:
     def numbers(self) -> dict[str, float]:
         """Return the metrics that are numbers; nan if undefined."""
         found = self.metrics()
-        return {name: float(found[name]) for name in self.METRICS}
+        return ByName("metric", {name: float(found[name]) for name in self.METRICS})
 
     def stored_tables(self) -> dict[str, Table]:
         """Return the tables that are stored."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, WrongType, optional_imports
 from simmodel.foundation.loading import parse_json, read_bytes
 from simmodel.foundation.writing import check_output, replacing, write_text
 from simmodel.work.table import Table, Words
@@ -47,7 +47,7 @@ SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 def plain(value: Any) -> Any:
     """Return a value in the types of JSON: numpy values as Python's, numbers that are not finite as ``None``.
 
-    Raises ``TypeError`` if a part cannot be stored.
+    Raises :class:`~simmodel.foundation.errors.WrongType` if a part cannot be stored.
 
     >>> plain({"a": np.float64("nan"), "b": np.arange(2), "c": (1, "x")})
     {'a': None, 'b': [0, 1], 'c': [1, 'x']}
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
+    raise WrongType(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
@@ -139,7 +139,7 @@ def _with_texts(table: Table) -> Table:
 def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
     """Return a document as JSON, with ``null`` for numbers that are not finite, and write it to ``path`` if given.
 
-    Raises ``TypeError`` if a part cannot be stored. ``compact``: on one line.
+    Raises :class:`~simmodel.foundation.errors.WrongType` if a part cannot be stored. ``compact``: on one line.
 
     >>> json_text({"wait": np.float64("nan")}, compact=True)
     '{"wait": null}'
