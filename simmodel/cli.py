@@ -82,10 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from simmodel.foundation.errors import BadLine, NoProcessors, SimmodelError  # not needed for the help: attrs
 
         if not isinstance(error, SimmodelError):
-            from simmodel.foundation.tracebacks import shorten
+            from simmodel.foundation.tracebacks import shortened
 
-            shorten(error, error.__traceback__)
-            raise
+            with shortened:
+                raise
         way_out: dict[type, str] = {
             BadLine: " (--skip-bad passes over such lines)",
             NoProcessors: " (--processors N, or --platform)",

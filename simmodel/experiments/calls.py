@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import attrs
 
 from simmodel.foundation.errors import SimmodelError
-from simmodel.foundation.tracebacks import shorten
+from simmodel.foundation.tracebacks import shortened
 from simmodel.records.observers import progress_bar
 
 __all__ = ["map_calls"]
@@ -63,9 +63,9 @@ def _answered(material: tuple[Callable[[Any, Any], Any], Any], item: object, _le
     """Return the result of a call in a worker, or its error, so that it can be raised again as it is."""
     function, shared = material
     try:
-        return function(shared, item)
+        with shortened:
+            return function(shared, item)
     except Exception as error:
-        shorten(error, error.__traceback__)
         error.add_note("".join(["in a worker:\n", *format_tb(error.__traceback__)[1:]]).rstrip())
         pickle.dumps(error)  # else it is reported as text
         return _Raised(error)

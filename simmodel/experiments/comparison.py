@@ -898,7 +898,7 @@ class Comparison(Shown):
 
         if not self.results:
             raise InputError("shows single runs, which samples do not keep", place="to_html")
-        write_text(path, comparison_page(self.results, title).html())
+        write_text(path, comparison_page(self.results, title).html(), ".html")
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table of differences, one line per case and metric."""

@@ -20,6 +20,8 @@ __all__ = ["note", "shorten", "shortened"]
 _OURS = {"simmodel", "simmodel_site", "simpy", "numpy", "networkx", "attr", "attrs", "cattrs", *sys.stdlib_module_names}
 """The top modules of simmodel and of what calls users' code in its name."""
 
+_NOUNS = {"LiveJob": "job", "LiveTask": "task"}
+
 
 def _parts(trace: TracebackType | None) -> Iterator[TracebackType]:
     while trace is not None:
@@ -42,8 +44,8 @@ def _failed(error: BaseException, trace: TracebackType | None) -> tuple[BaseExce
 
 def _label(value: Any) -> str:
     """Return what a live job or task is called in a sentence; empty: the value is something else."""
-    noun = getattr(type(value), "NOUN", None)
-    return f"{noun} {value.id}" if noun in ("job", "task") else ""
+    noun = next((_NOUNS[each.__name__] for each in type(value).__mro__ if each.__name__ in _NOUNS), "")
+    return noun and f"{noun} {value.id}"
 
 
 def note(

@@ -197,7 +197,7 @@ class Stored:
         """
         from simmodel.foundation.writing import write_text
 
-        write_text(path, self.page(self.explained(explain)).html())
+        write_text(path, self.page(self.explained(explain)).html(), ".html")
 
     def explained(self, work: Iterable[int | str]) -> dict[int, str]:
         """Return why work with these ids waited, by row; raises ``InputError`` if there is no such work."""

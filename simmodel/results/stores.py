@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError, WrongType, optional_imports
 from simmodel.foundation.loading import parse_json, read_bytes
-from simmodel.foundation.writing import check_output, replacing, write_text
+from simmodel.foundation.writing import check_ending, check_output, replacing, write_text
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def folder_of(folder: str | Path, meta: Meta, files: Sequence[str]) -> Iterator[
     ``meta.json`` is one of them, and lists the others; the files that its predecessor lists are removed.
     """
     target = Path(folder)
+    check_ending(target, ".csv", ".parquet")
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -146,7 +147,7 @@ def json_text(document: Mapping[str, object], path: str | Path | None = None, *,
     """
     text = json.dumps(plain(document), indent=None if compact else 2, allow_nan=False)
     if path is not None:
-        write_text(path, text + "\n")
+        write_text(path, text + "\n", ".json")
     return text
 
 
@@ -157,7 +158,7 @@ def write_sqlite(tables: Tables, meta: Meta, path: str | Path, *, force: bool = 
     """
     import sqlite3
 
-    with replacing(path, force=force) as part, closing(sqlite3.connect(part)) as connection:
+    with replacing(path, ".sqlite", force=force) as part, closing(sqlite3.connect(part)) as connection:
         try:
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")

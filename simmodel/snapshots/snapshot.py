@@ -191,7 +191,7 @@ class Snapshot(Shown):
         if path is not None:
             from simmodel.foundation.writing import write_text
 
-            write_text(path, text + "\n")
+            write_text(path, text + "\n", ".json")
         return text
 
     @classmethod

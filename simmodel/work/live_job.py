@@ -85,7 +85,6 @@ class LiveJob(LiveWork):
         whether usage, limits or other jobs depend on its start and end
     """
 
-    NOUN = "job"  # in sentences, before its id
     __slots__ = (
         "_asked",
         "_duration",

@@ -373,7 +373,6 @@ class LiveTask:
         number of times it started; share of its work done before it was suspended
     """
 
-    NOUN = "task"  # in sentences, before its id
     __slots__ = (
         "_error",
         "assigned",

@@ -5,42 +5,38 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-SOURCES = {
-    str(path.relative_to(ROOT)): ast.parse(path.read_text())
-    for package in ("simmodel", "simmodel_site")
-    for path in sorted((ROOT / package).rglob("*.py"))
-}
+from tests.helpers.package_imports import MODULES
+
+SOURCES = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES.items()}
 BUILT_IN = {name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)}
 
 ATTRIBUTE = "hasattr() and copies ask for attributes, and take nothing but this error for an answer"
 CAUGHT = "its caller catches it and says in one sentence where the value stands and what is accepted"
 RAISED = {
     "*": {"NotImplementedError": "a method that a subclass must write"},
-    "simmodel/__init__.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/extending.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/experiments/runs.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/resources/pools/allocation.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/work/live.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/work/table.py": {"AttributeError": ATTRIBUTE},
-    "simmodel/foundation/entries.py": {"KeyError": "a mapping's get() takes it for an answer; who asks has a sentence"},
-    "simmodel/foundation/writing.py": dict.fromkeys(("FileNotFoundError", "PermissionError"), CAUGHT),
-    "simmodel/testing/machines.py": {"AssertionError": "a check of simmodel.testing fails as a test does"},
-    "simmodel/testing/resources.py": {"AssertionError": "a check of simmodel.testing fails as a test does"},
-    "simmodel/testing/systems.py": {"AssertionError": "a check of simmodel.testing fails as a test does"},
-    "simmodel_site/policy/settings.py": {"ValueError": CAUGHT},
-    "simmodel_site/policy/wishes.py": {"ValueError": CAUGHT},
-    "simmodel_site/twin/hooks/tell.py": {"OSError": "it runs on a cluster's nodes without simmodel, and catches it"},
-    "simmodel_site/twin/programs.py": dict.fromkeys(("OverflowError", "TimeoutError"), CAUGHT),
+    "simmodel": {"AttributeError": ATTRIBUTE},
+    "simmodel.extending": {"AttributeError": ATTRIBUTE},
+    "simmodel.experiments.runs": {"AttributeError": ATTRIBUTE},
+    "simmodel.resources.pools.allocation": {"AttributeError": ATTRIBUTE},
+    "simmodel.work.live": {"AttributeError": ATTRIBUTE},
+    "simmodel.work.table": {"AttributeError": ATTRIBUTE},
+    "simmodel.foundation.entries": {"KeyError": "a mapping's get() takes it for an answer; who asks has a sentence"},
+    "simmodel.foundation.writing": dict.fromkeys(("FileNotFoundError", "PermissionError"), CAUGHT),
+    "simmodel.testing.machines": {"AssertionError": "a check of simmodel.testing fails as a test does"},
+    "simmodel.testing.resources": {"AssertionError": "a check of simmodel.testing fails as a test does"},
+    "simmodel.testing.systems": {"AssertionError": "a check of simmodel.testing fails as a test does"},
+    "simmodel_site.policy.settings": {"ValueError": CAUGHT},
+    "simmodel_site.policy.wishes": {"ValueError": CAUGHT},
+    "simmodel_site.twin.hooks.tell": {"OSError": "it runs on a cluster's nodes without simmodel, and catches it"},
+    "simmodel_site.twin.programs": dict.fromkeys(("OverflowError", "TimeoutError"), CAUGHT),
 }
-"""The built-in errors that a file may raise, and why."""
+"""The built-in errors that a module may raise, and why."""
 
 DEFINED = {
-    "simmodel/foundation/errors.py:SimmodelError": "the base class of all others",
-    "simmodel/futures/in_worker.py:OutOfTime": "ends a task at its deadline, and is caught there",
-    "simmodel/scheduling/scheduler.py:Withdrawn": "tells the scheduler that a job has left, and is caught there",
+    "simmodel.foundation.errors.SimmodelError": "the base class of all others",
+    "simmodel.futures.in_worker.OutOfTime": "ends a task at its deadline, and is caught there",
+    "simmodel.scheduling.scheduler.Withdrawn": "tells the scheduler that a job has left, and is caught there",
 }
 """The classes of errors that are no SimmodelErrors, and why."""
 
@@ -49,7 +45,7 @@ VALIDATORS = {"attrs.validators.optional"}
 
 
 def _raised() -> Iterator[tuple[str, str, int]]:
-    """Yield the file, the class and the line of each built-in error that is raised."""
+    """Yield the module, the class and the line of each built-in error that is raised."""
     for path, tree in SOURCES.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and node.exc is not None:
@@ -69,7 +65,7 @@ def test_every_error_that_is_raised_is_a_simmodel_error() -> None:
 
 def test_every_exception_has_a_use() -> None:
     raised = {(path, name) for path, name, _ in _raised()}
-    assert [(path, name) for path, names in RAISED.items() for name in names if path != "*"] == [
+    assert [(path, name) for path, names in RAISED.items() for name in names if path in SOURCES] == [
         (path, name) for path, names in RAISED.items() for name in names if (path, name) in raised
     ]
 
@@ -86,7 +82,7 @@ def test_every_class_of_errors_is_a_simmodel_error() -> None:
         return {name}.union(*map(above, bases[name][1] - {name})) if name in bases else {name}
 
     errors = {name for name in bases if above(name) & {each for each in BUILT_IN if not each.endswith("Warning")}}
-    foreign = {f"{bases[name][0]}:{name}" for name in errors if "SimmodelError" not in above(name) - {name}}
+    foreign = {f"{bases[name][0]}.{name}" for name in errors if "SimmodelError" not in above(name) - {name}}
     assert foreign == DEFINED.keys()
 
 
