@@ -82,7 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from simmodel.foundation.errors import BadLine, NoProcessors, SimmodelError  # not needed for the help: attrs
 
         if not isinstance(error, SimmodelError):
-            raise
+            from simmodel.foundation.tracebacks import shortened
+
+            with shortened:
+                raise
         way_out: dict[type, str] = {
             BadLine: " (--skip-bad passes over such lines)",
             NoProcessors: " (--processors N, or --platform)",

@@ -20,7 +20,8 @@ import simpy
 from simpy.core import EmptySchedule, StopSimulation
 from simpy.events import NORMAL, PENDING, URGENT, Event, EventPriority, Process
 
-from simmodel.foundation.errors import InputError, Stalled
+from simmodel.foundation.errors import InputError, Stalled, StateError
+from simmodel.foundation.tracebacks import note, shorten
 from simmodel.foundation.units import seconds_in
 
 __all__ = [
@@ -579,6 +580,10 @@ class Environment(simpy.Environment):
                 raise Stalled(message, tuple(waiters)) from None
             if waiters:
                 raise Stalled(f"no events left at {self._now}, {len(waiters)} still wait:", tuple(waiters)) from None
+        except Exception as error:
+            note(error, error.__traceback__, self._now)
+            shorten(error, error.__traceback__)
+            raise
         return None
 
     def _forget_stop(self, until: Event, own: bool) -> None:
@@ -592,7 +597,7 @@ class Environment(simpy.Environment):
         """Return an event that precedes all others of an instant."""
         at = instant if isinstance(instant, int) else float(instant)
         if not at > self._now:  # also refuses nan
-            raise ValueError(f"until ({at}) must be greater than the current simulation time")
+            raise InputError(f"until ({at}) must be greater than the current simulation time")
         event = Event(self)
         event._ok = True
         event._value = None
@@ -700,7 +705,7 @@ class RealtimeEnvironment(Environment):
         due = self.real_start + (self.peek() - self.env_start) * self._factor
         late = monotonic() - due
         if self._strict and late > self._factor:
-            raise RuntimeError(f"Simulation too slow for real time ({late:.3f}s).")
+            raise StateError(f"Simulation too slow for real time ({late:.3f}s).")
         while (left := due - monotonic()) > 0:
             sleep(left)
         super().step()

@@ -252,6 +252,7 @@ def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespac
     """
     told = {action: value for action in actions if (value := getattr(options, action.dest, None)) is not None}
     given = {action.dest: path for action, path in told.items() if action.type is output}
+    metavars = {action.dest: str(action.metavar) for action in told}
     to_stdout = [name for name, path in given.items() if path is STDOUT]
     if len(to_stdout) > 1:
         raise InputError(f"--{to_stdout[0]} - and --{to_stdout[1]} - exclude each other")
@@ -264,15 +265,17 @@ def check_outputs(actions: Iterable[argparse.Action], options: argparse.Namespac
     replaced: dict[Path, str] = {}
     for name, path in given.items():
         parquet = name == "stream" and holds_parquet(path)
-        target = path.resolve() if parquet else check_output(path, force=name in ("db", "stream") and options.force)
+        forced = name in ("db", "stream") and options.force
+        target = path.resolve() if parquet else check_output(path, force=forced)
         if target is not None:
             if target in replaced:
                 raise InputError(f"--{replaced[target]} and --{name} must be different files", source=str(path))
             replaced[target] = name
             if any(_holds(each, target) for each in inputs):
                 raise InputError(f"--{name} must be another file than an input", source=str(path))
-        if name == "html" and path.suffix and path.suffix.lower() not in (".html", ".htm"):
-            raise InputError(f"must be a page (.html), got {path.suffix!r}", source=str(path))
+        ending = Path(metavars[name]).suffix  # OUT.html says what is written
+        if name != "plot" and not parquet:
+            check_output(path, *([ending] if ending else [".sqlite", ".parquet"]), force=forced)
         if name == "plot":
             needs("matplotlib", "--plot")
             if path is not STDOUT:

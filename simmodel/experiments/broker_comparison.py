@@ -16,6 +16,7 @@ from simmodel.experiments.runs import Run, simulated
 from simmodel.experiments.stopping import EQUAL
 from simmodel.foundation.display import Cells, text_table
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.tracebacks import shortened
 from simmodel.metrics.brokered import by_cluster, by_origin, cluster_lines, journeys, moved_journeys, side_by_side
 from simmodel.metrics.statistics import Interval, mean_interval, replication_seeds
 from simmodel.scheduling.registry import labelled, policy as policy_of
@@ -115,17 +116,18 @@ def compare_brokers(
         for i, each in enumerate(seeds if policy_of(broker).draws else seeds[:1])
     ]
     bins = dict(bins or {})
-    found = simulated(
-        {"": clusters},
-        {"": workload},
-        runs,
-        options,
-        executor=executor,
-        results=results,
-        progress=progress,
-        part=partial(inner_jobs, edges=edges),
-        measure=partial(_tables, bins, "siloed" in chosen and len(chosen) > 1),
-    )
+    with shortened:
+        found = simulated(
+            {"": clusters},
+            {"": workload},
+            runs,
+            options,
+            executor=executor,
+            results=results,
+            progress=progress,
+            part=partial(inner_jobs, edges=edges),
+            measure=partial(_tables, bins, "siloed" in chosen and len(chosen) > 1),
+        )
     tables: dict[str, list[Mapping[str, Table]]] = {label: [] for label in chosen}
     for run, (_, measured) in zip(runs, found, strict=True):
         tables[run.label].append(measured)

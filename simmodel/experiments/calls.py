@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
+from traceback import format_tb
 from typing import Any, TypeVar
 
 import attrs
 
 from simmodel.foundation.errors import SimmodelError
+from simmodel.foundation.tracebacks import shortened
 from simmodel.records.observers import progress_bar
 
 __all__ = ["map_calls"]
@@ -61,7 +63,9 @@ def _answered(material: tuple[Callable[[Any, Any], Any], Any], item: object, _le
     """Return the result of a call in a worker, or its error, so that it can be raised again as it is."""
     function, shared = material
     try:
-        return function(shared, item)
+        with shortened:
+            return function(shared, item)
     except Exception as error:
+        error.add_note("".join(["in a worker:\n", *format_tb(error.__traceback__)[1:]]).rstrip())
         pickle.dumps(error)  # else it is reported as text
         return _Raised(error)

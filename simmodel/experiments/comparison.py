@@ -23,6 +23,7 @@ from simmodel.experiments.runs import Run, Runs, check_shared_options, old_order
 from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError, UnknownKey, shown, unknown
+from simmodel.foundation.tracebacks import shortened
 from simmodel.metrics import Difference, Source, compared, difference_table, share_interval, weekly_sums
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS, TAU, Cut
 from simmodel.metrics.comparison import compare as metrics_table, metrics_known, wait_difference
@@ -177,23 +178,26 @@ def compare(
         logs = {label: read_log(work) for label, work in workloads.items()}
         drawn = {label: drawn_from(work, resample) for label, work in logs.items()}
         count = _RUNS if runs is None else runs
-        found = _sampled((platforms, drawn, chosen, options), seeds=count, seed=options.get("seed", 0), how=how)
         once = how._replace(study=None)  # a file holds the runs of one work: of the resamples
-        alone = _sampled((platforms, logs, chosen, options), seeds=[int(options.get("seed", 0) or 0)], how=once)
+        with shortened:
+            found = _sampled((platforms, drawn, chosen, options), seeds=count, seed=options.get("seed", 0), how=how)
+            alone = _sampled((platforms, logs, chosen, options), seeds=[int(options.get("seed", 0) or 0)], how=once)
         found_doubts = doubts_about(logs if len(logs) > 1 else next(iter(logs.values())), resample)
         own = attrs.evolve(found, source=Source(resample, count, tuple(found_doubts)), baseline=by, logs=alone.samples)
         return _moved(own, f"resample={resample!r}")
     if seeds is not None or stop is not None:
-        found = _sampled(parts, seeds=seeds, stop=stop, budget=budget, how=how)
+        with shortened:
+            found = _sampled(parts, seeds=seeds, stop=stop, budget=budget, how=how)
         count = len(found.samples) // max(len(found.cells), 1)
         return _moved(attrs.evolve(found, baseline=by, source=Source("seeds", count)), "seeds")
     cells = list(product(platforms, workloads, chosen))
     several = len(workloads) > 1
     each = [Run(_name(cell, cells), chosen[cell[2]], platform=cell[0], workload=cell[1]) for cell in cells]
     measure = weekly_sums if resample == "weeks" else None
-    done = simulated(
-        platforms, workloads, each, options, executor=executor, results=results, progress=progress, measure=measure
-    )
+    with shortened:
+        done = simulated(
+            platforms, workloads, each, options, executor=executor, results=results, progress=progress, measure=measure
+        )
     source = Source("logs", len(workloads)) if several else Source()
     weeks = None if measure is None else tuple(sums["weeks"] for _, sums in done)
     return Comparison(
@@ -260,7 +264,8 @@ def explore(
     chosen = labelled_policies(candidates)
     parts = (_platforms(platforms), _labelled("workload", workloads), chosen, options)
     how = _How(study, force, executor, progress, level)
-    return _sampled(parts, seeds=seeds, stop=stop, budget=budget, how=how)
+    with shortened:
+        return _sampled(parts, seeds=seeds, stop=stop, budget=budget, how=how)
 
 
 def labelled_policies(policies: Several) -> dict[str, PolicyLike]:
@@ -893,7 +898,7 @@ class Comparison(Shown):
 
         if not self.results:
             raise InputError("shows single runs, which samples do not keep", place="to_html")
-        write_text(path, comparison_page(self.results, title).html())
+        write_text(path, comparison_page(self.results, title).html(), ".html")
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table of differences, one line per case and metric."""

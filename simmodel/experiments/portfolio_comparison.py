@@ -16,6 +16,7 @@ from simmodel.experiments.runs import Run, old_order, simulated
 from simmodel.experiments.stopping import EQUAL, depends_on_seed
 from simmodel.foundation.display import Cells, Shown, figures, text_table
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.tracebacks import shortened
 from simmodel.metrics.objective_scores import OBJECTIVES, Kiviat, kiviat_of_measures, measured, started_shares
 from simmodel.metrics.report import duration
 from simmodel.metrics.statistics import Interval, mean_interval, paired_difference
@@ -78,16 +79,17 @@ def compare_portfolio(
     chosen = policy_named(given)
     if not isinstance(chosen, Portfolio):
         raise InputError(f"must be a portfolio, got {given!r}", place="portfolio")
-    found = simulated(
-        {"": platform},
-        {"": workload},
-        [Run(label, policy) for label, policy in {**chosen.given, "portfolio": given}.items()],
-        options,
-        executor=executor,
-        results=results,
-        progress=progress,
-        measure=partial(_measures, chosen.objective),
-    )
+    with shortened:
+        found = simulated(
+            {"": platform},
+            {"": workload},
+            [Run(label, policy) for label, policy in {**chosen.given, "portfolio": given}.items()],
+            options,
+            executor=executor,
+            results=results,
+            progress=progress,
+            measure=partial(_measures, chosen.objective),
+        )
     runs, measured = zip(*found, strict=True)
     return PortfolioComparison(runs, measured, chosen.objective)
 

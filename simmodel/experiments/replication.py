@@ -18,6 +18,7 @@ from simmodel.experiments.runs import Runs
 from simmodel.experiments.stopping import EQUAL, Stop, chosen_seeds, depends_on_seed, goal_of, stop_of
 from simmodel.foundation.display import Cells, Shown
 from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.tracebacks import shortened
 from simmodel.metrics.statistics import Interval, cautious_interval, mean_interval, paired_difference, spread_interval
 from simmodel.results.stored import Stored
 from simmodel.work.prepare import repeatable
@@ -107,7 +108,8 @@ def replicate(
     chosen = chosen_seeds(seeds, goals, budget, usual=20, fewest=2)
     kept = study_of(study, "replicate", force, function=function, arguments=arguments)
     runs = Runs(measure=_sample, shared=(function, arguments), seeds=chosen, goals=goals, level=level)
-    ended = runs.run(kept, executor, progress)
+    with shortened:
+        ended = runs.run(kept, executor, progress)
     return Replications(runs.table, level, ended)
 
 

@@ -31,7 +31,7 @@ from simmodel.experiments.stopping import (
     in_rounds,
 )
 from simmodel.foundation.display import Cells, Shown, texts
-from simmodel.foundation.errors import InputError, SimmodelError, shown
+from simmodel.foundation.errors import ByName, InputError, SimmodelError, shown
 from simmodel.metrics.statistics import Interval, paired_samples
 from simmodel.results.stored import Stored
 from simmodel.runs.scenario import simulate
@@ -203,11 +203,11 @@ class MeasuredRun(Shown):
 
     def metrics(self, **cuts: Any) -> dict[str, Any]:
         """Return the metrics of the run by name; with cuts (as of the result's method), those of :attr:`result`."""
-        return self.result.metrics(**cuts) if cuts else dict(self._metrics)
+        return self.result.metrics(**cuts) if cuts else ByName("metric", self._metrics)
 
     def numbers(self) -> dict[str, float]:
         """Return the metrics that are numbers; nan if undefined."""
-        return {name: float(self._metrics[name]) for name in self.METRICS}
+        return ByName("metric", {name: float(self._metrics[name]) for name in self.METRICS})
 
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit as text."""

@@ -387,7 +387,7 @@ def write_batsim_jobs(result: JobRecord, path: str | Path, workload: Workload | 
         ended = [int(row["status"] == "completed"), _STATES[row["status"]], *times]
         resources = _intervals(nodes.get(row["job"]) or ())
         writer.writerow([row["job"], title, spec.name if spec else "", *asked, *ended, resources, -1, ""])
-    write_text(path, out.getvalue())
+    write_text(path, out.getvalue(), ".csv")
 
 
 def _intervals(numbers: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from simmodel.formats.numbers import parse
 from simmodel.formats.swf import FIELDS as BATCH, WHOLE, as_column, wrong_number
 from simmodel.formats.tables import names, taken
-from simmodel.foundation.errors import NoJobs
+from simmodel.foundation.errors import InputError, NoJobs
 from simmodel.foundation.loading import Source, read_lines, reader, title_of
 from simmodel.work.outcomes import leave_queue
 from simmodel.work.workload import Report, Workload
@@ -117,10 +117,10 @@ def _fields(line: str) -> list[str]:
     if len(fields) == len(FIELDS) - 1:
         fields.append("-1")
     if len(fields) != len(FIELDS):
-        raise ValueError(f"must have {len(FIELDS)} fields, got {len(fields)}")
+        raise InputError(f"must have {len(FIELDS)} fields, got {len(fields)}")
     for name, field in zip(_NUMBERS, fields[1:11], strict=True):
         if field not in ("", "-1") and (wrong := wrong_number(name, field)):
-            raise ValueError(wrong)
+            raise InputError(wrong)
     return fields
 
 

@@ -275,7 +275,7 @@ def write_hetsim(spec: MachineSpec, path: str | Path, *, root: bool = True) -> R
     else:
         for key in head:
             report.skipped[f"{key} of the machine: no place for it without a root"] += 1
-    write_text(path, "\n".join(lines) + "\n")
+    write_text(path, "\n".join(lines) + "\n", ".xml")
     return report
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -166,7 +168,7 @@ def parse(field: bytes | str) -> int | float:
     (3, -2.5, 1000.0)
     """
     if (b"_" if isinstance(field, bytes) else "_") in field:  # type: ignore[operator]
-        raise ValueError("must be digits")
+        raise InputError("must be digits")
     try:
         number = int(field)
     except ValueError:

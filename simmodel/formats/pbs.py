@@ -184,7 +184,7 @@ def _take(lives: dict[str, _Life], clock: _Clock, report: Report, line: str) -> 
         return
     found = _LINE.fullmatch(line)
     if not found:
-        raise ValueError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {shown(line[:60])}")
+        raise InputError(f"must be 'MM/DD/YYYY HH:MM:SS;kind;job;key=value ...', got {shown(line[:60])}")
     began, kind, job, text = found.groups()
     if kind not in _KINDS:
         report.skipped[f"records {kind}"] += 1
@@ -193,7 +193,7 @@ def _take(lives: dict[str, _Life], clock: _Clock, report: Report, line: str) -> 
         month, day, year, hour, minute, second = map(int, re.split("[/ :]", began))
         when = datetime(year, month, day, hour, minute, second)
     except ValueError:
-        raise ValueError(f"must start with an instant, got {shown(began)}") from None
+        raise InputError(f"must start with an instant, got {shown(began)}") from None
     words = _words(text)
     life = lives.setdefault(job, _Life())
     if kind == "R":  # back in the queue: its earlier execution is discarded
@@ -237,7 +237,7 @@ def _job(job: str, life: _Life, clock: _Clock, report: Report) -> dict[str, Any]
                 except ValueError:
                     value = math.inf
                 if math.isinf(value):
-                    raise ValueError(f"{key}: cannot read {shown(text)}")
+                    raise InputError(f"{key}: cannot read {shown(text)}")
                 return value
         return math.nan
 
@@ -323,7 +323,7 @@ def _size(words: dict[str, str], bytes_asked: float) -> _Size:
         try:
             return whole(words.get(key, ""))
         except ValueError:
-            raise ValueError(f"{key}: must be a whole number below 2^63, got {shown(words[key])}") from None
+            raise InputError(f"{key}: must be a whole number below 2^63, got {shown(words[key])}") from None
 
     def chunks(parse: Callable[[str], Counter[Chunk]], *keys: str) -> Counter[Chunk]:
         key = next((key for key in keys if words.get(key)), keys[0])
@@ -332,7 +332,7 @@ def _size(words: dict[str, str], bytes_asked: float) -> _Size:
             found = parse(text)
             if max(found.total(), *(_sum(found, name) for name in ("cores", "gpus", "memory"))) < 2**63:
                 return found
-        raise ValueError(f"{key}: must be less than 2^63 of everything, got {shown(text)}")
+        raise InputError(f"{key}: must be less than 2^63 of everything, got {shown(text)}")
 
     asked = chunks(_asked, "Resource_List.select", "Resource_List.nodes")
     if number("mppwidth") > 0:

@@ -79,7 +79,7 @@ def write_events(path: str | Path, events: Iterable[Mapping[str, Plain]], name: 
     name
         of the trace
     """
-    with text_file(path) as file:
+    with text_file(path, ".json") as file:
         _write(file, events, name)
 
 

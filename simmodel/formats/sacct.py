@@ -194,7 +194,7 @@ def _aligned(cells: list[str], fields: list[str], delimiter: str) -> list[str]:
             if _JOB.fullmatch(record["jobid"]) and _STATE.match(record.get("state", "UNKNOWN")):
                 found.append(tried)
     if more and not found:
-        raise ValueError(f"must have {len(fields)} fields, got {len(cells)}")
+        raise InputError(f"must have {len(fields)} fields, got {len(cells)}")
     return found[-1] if found else [cell.strip() for cell in cells]
 
 
@@ -292,7 +292,7 @@ def _amount(record: Mapping[str, str], convert: Callable[[str], float], *fields:
             try:
                 return convert(text)
             except ValueError:
-                raise ValueError(f"field {field}: cannot read {shown(text)}") from None
+                raise InputError(f"field {field}: cannot read {shown(text)}") from None
     return math.nan
 
 
@@ -313,7 +313,7 @@ def _moments(record: Mapping[str, str], local: tzinfo, field: str) -> tuple[floa
     try:
         return moments(text, local)
     except ValueError:
-        raise ValueError(f"field {field}: cannot read {shown(text)}") from None
+        raise InputError(f"field {field}: cannot read {shown(text)}") from None
 
 
 def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[str, int]) -> dict[str, Any]:
@@ -322,7 +322,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[st
     elapsed = _amount(record, duration, "elapsedraw", "elapsed")
     (submit, eligible, start, end), ambiguous = in_order(cells, elapsed)
     if math.isnan(submit):
-        raise ValueError("missing submit time")
+        raise InputError("missing submit time")
     if ambiguous:
         report.repaired[AMBIGUOUS] += 1
     state = (record.get("state", "").split() or [""])[0].rstrip("+")

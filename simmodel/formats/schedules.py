@@ -128,7 +128,7 @@ class _Bad(NamedTuple):
 
         def take(row: _Row) -> _Row:
             if len(row[1]) != width:
-                raise ValueError(f"must have {width} cells, got {len(row[1])}")
+                raise InputError(f"must have {width} cells, got {len(row[1])}")
             for name in where.keys() - {"job"}:
                 _seconds(row[1][where[name]], name)
             return row
@@ -152,14 +152,14 @@ def _of_accasim(rows: list[tuple[int, str]], bad: _Bad) -> Table:
         number, (line,) = row
         found = _ACCASIM.fullmatch(line.strip())
         if found is None:
-            raise ValueError(f"must be job;...;submission__nodes__start;end;..., got {shown(line)}")
+            raise InputError(f"must be job;...;submission__nodes__start;end;..., got {shown(line)}")
         job, submit, _, start, end = found.groups()
         try:
             seconds = [
                 str(datetime.fromisoformat(each).replace(tzinfo=UTC).timestamp()) for each in (submit, start, end)
             ]
         except ValueError as error:
-            raise ValueError(f"invalid date: {error}") from None
+            raise InputError(f"invalid date: {error}") from None
         return number, [job, *seconds]
 
     cells = bad.read([(number, [line]) for number, line in rows], take)
@@ -234,7 +234,7 @@ def _nodes(text: str) -> tuple[int | str, ...]:
         check_count("nodes", sum(last[-1] - last[0] + 1 for last in ends))
         return tuple(node for last in ends for node in range(last[0], last[-1] + 1))
     except InputError as error:
-        raise ValueError(f"nodes: {error.message}") from None
+        raise InputError(f"nodes: {error.message}") from None
 
 
 def _amounts(text: str) -> tuple[float, ...] | None:
@@ -274,7 +274,7 @@ def _seconds(cell: str, name: str) -> float:
     except ValueError:
         value = float("inf")
     if value in (float("inf"), float("-inf")):
-        raise ValueError(f"{name}: must be seconds, got {shown(cell)}")
+        raise InputError(f"{name}: must be seconds, got {shown(cell)}")
     return value
 
 

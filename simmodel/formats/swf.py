@@ -346,7 +346,7 @@ def write_swf(workload: Workload, path: str | Path) -> Report:
         else:
             columns.append(_written(field, values))
     comments = [f"; {key}: {line}".rstrip() for key, value in header.items() for line in value.split("\n")]
-    write_text(path, "\n".join([*comments, *map(" ".join, zip(*columns, strict=True))]) + "\n")
+    write_text(path, "\n".join([*comments, *map(" ".join, zip(*columns, strict=True))]) + "\n", ".swf")
     report = Report()
     endless = int(np.isinf(workload.get("requested")).sum())
     if endless:

@@ -141,7 +141,7 @@ def whole(text: str) -> int:
         return -1
     number = float(text)
     if not abs(number) < 2**63 or number != int(number):
-        raise ValueError(text)
+        raise InputError(f"must be a whole number, got {shown(text)}")
     return int(number)
 
 
@@ -235,7 +235,7 @@ def duration(text: str) -> float:
     days, dash, clock = text.rpartition("-")
     parts = [float(part) for part in clock.split(":")]
     if len(parts) > 3 or (dash and not re.fullmatch(r"\d{1,9}", days)) or any(part < 0 for part in parts):
-        raise ValueError(text)
+        raise InputError(f"must be [days-]hours:minutes:seconds, got {shown(text)}")
     if dash:  # D-HH, D-HH:MM, D-HH:MM:SS
         parts += [0.0] * (3 - len(parts))
     seconds = 0.0
@@ -263,7 +263,7 @@ def memory(text: str) -> float:
         return float("nan")
     found = _MEMORY.fullmatch(text)
     if not found:
-        raise ValueError(text)
+        raise InputError(f"must be an amount such as 4G, got {shown(text)}")
     return float(found[1]) * _UNITS[found[2].upper()]
 
 
@@ -297,7 +297,7 @@ def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]
         values = [row[name] for row in rows]
         column = names([str(value) for value in values]) if isinstance(values[0], str) else np.array(values)
         if column.dtype == object:
-            raise OverflowError(f"{name}: must be numbers of 64 bits")
+            raise InputError(f"{name}: must be numbers of 64 bits")
         nothing = ("",) if column.dtype.kind == "U" else (0, -1) if name == "gpus_per_node" else (-1,)
         empty = np.isnan(column).all() if column.dtype.kind == "f" else np.isin(column, nothing).all()
         if name in always or not empty:

@@ -300,7 +300,7 @@ def write_wfformat(workflow: Workflow, path: str | Path, *, version: str = "1.5"
         if lost:
             report.skipped[f"{reason}: no place for it in WfFormat"] = lost
     document = {"name": workflow.name, **header, "schemaVersion": version, "workflow": flow}
-    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(document, indent=1, allow_nan=False) + "\n", ".json")
     return report
 
 

@@ -1,5 +1,6 @@
 from .display import WIDTH as WIDTH
 from .errors import (
+    ByName as ByName,
     ImpossibleWork as ImpossibleWork,
     InputError as InputError,
     PolicyError as PolicyError,
@@ -8,3 +9,4 @@ from .errors import (
     Stalled as Stalled,
 )
 from .loading import Source as Source, limits as limits, read_lines as read_lines, reading as reading
+from .tracebacks import shortened as shortened

@@ -302,18 +302,18 @@ class Shown:
         caption, label
             of a floating table; default: a tabular alone
         """
-        return self._printed(latex_table, path, caption=caption, label=label)
+        return self._printed(latex_table, path, ".tex", caption=caption, label=label)
 
     def to_markdown(self, path: str | Path | None = None) -> str:
         """Return the table in Markdown, and write it to a file (``"-"``: standard output) if a path is given."""
-        return self._printed(markdown_table, path)
+        return self._printed(markdown_table, path, ".md")
 
-    def _printed(self, write: Callable[..., str], path: str | Path | None, **options: str) -> str:
+    def _printed(self, write: Callable[..., str], path: str | Path | None, ending: str, **options: str) -> str:
         rows = self._cells() or [[repr(self)]]
         words = [i for i in range(len(rows[0])) if i == 0 or not any(row[i][:1] in _NUMERIC for row in rows[1:])]
         text = write(rows, words, **options)
         if path is not None:
-            write_text(path, text + "\n")
+            write_text(path, text + "\n", ending)
         return text
 
     def _repr_html_(self) -> str:

@@ -112,6 +112,15 @@ class UnknownOption(InputError, TypeError):
     """
 
 
+@_error
+class WrongType(InputError, TypeError):
+    """A value or a class is of a kind that is not accepted: also the ``TypeError`` that Python raises for one.
+
+    >>> isinstance(WrongType("Mine.start is not a hook"), TypeError)
+    True
+    """
+
+
 def shown(value: object, width: int = 60) -> str:
     """Return the representation of a value for a message, clipped to a width.
 
@@ -174,12 +183,16 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     unknown queue 'night'; known queues: day, weekend
     >>> print(unknown("policy", "esay", ["easy", "fcfs"]))
     unknown policy 'esay'; did you mean 'easy'? Known policies: easy, fcfs
+    >>> print(unknown("metric", "wait", ["wait_mean", "wait_std"]))
+    unknown metric 'wait'; did you mean 'wait_mean'? Known metrics: wait_mean, wait_std
     """
     names = [clipped(each) for each in known]
     from difflib import get_close_matches
 
     folded = {each.lower(): each for each in names[:_NAMES]}
-    close = [folded[each] for each in get_close_matches(clipped(name).lower(), folded, 1)]
+    near = clipped(name).lower()
+    longer = [each for each in folded if len(near) > 2 and each.startswith(near)]
+    close = [folded[each] for each in longer or get_close_matches(near, folded, 1)]
     many = (
         f"{kind[:-1]}ies"
         if kind.endswith(("cy", "gy", "ty"))
@@ -189,6 +202,23 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     listed = ", ".join(names[:_NAMES]) or "none"
     more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
     return InputError(f"unknown {kind} {shown(name)}{hint} {many}: {listed}{more}")
+
+
+class ByName(dict[str, _T]):
+    """A dictionary in which an unknown name is an :class:`UnknownKey`, which suggests the nearest known one.
+
+    >>> ByName("metric", {"wait_mean": 4.5})["wait"]
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.UnknownKey: unknown metric 'wait'; did you mean 'wait_mean'? Known metrics: wait_mean
+    """
+
+    def __init__(self, kind: str, values: Mapping[str, _T]) -> None:
+        super().__init__(values)
+        self.kind = kind
+
+    def __missing__(self, name: str) -> _T:
+        raise UnknownKey(unknown(self.kind, str(name), self).message)
 
 
 def clipped(name: object, width: int = 60) -> str:
@@ -262,6 +292,15 @@ class Stalled(SimmodelError, RuntimeError):
         if len(self.waiters) > 20:
             shown.append(f"  ... and {len(self.waiters) - 20} more")
         return "\n".join([self.message, *shown])
+
+
+@_error
+class StateError(SimmodelError, RuntimeError):
+    """Something is asked for too early, too late or twice; also the ``RuntimeError`` that SimPy raises then.
+
+    >>> isinstance(StateError("<Job 1> has already been triggered"), RuntimeError)
+    True
+    """
 
 
 @_error

@@ -28,7 +28,7 @@ _JOURNALS = ("-journal", "-wal", "-shm")  # files of SQLite beside a database in
 
 
 @contextmanager
-def replacing(path: str | Path, *, force: bool = False, unfinished: Path | None = None) -> Iterator[Path]:
+def replacing(path: str | Path, *endings: str, force: bool = False, unfinished: Path | None = None) -> Iterator[Path]:
     """Yield the path of a new empty file, which replaces ``path`` when the block ends without an error.
 
     A link is followed: its target is replaced. The new file has the permissions of the old one, and its owner if the
@@ -38,6 +38,8 @@ def replacing(path: str | Path, *, force: bool = False, unfinished: Path | None 
     ----------
     path
         the file to write; ``"-"`` or :data:`STDOUT` is standard output
+    endings
+        as of :func:`check_output`
     force
         whether to replace a database of another program
     unfinished
@@ -55,7 +57,7 @@ def replacing(path: str | Path, *, force: bool = False, unfinished: Path | None 
     ...     [each.read_text() for each in Path(folder).iterdir()]
     ['1 2 3']
     """
-    target = check_output(path, force=force)
+    target = check_output(path, *endings, force=force)
     with _refusing(path):
         part = _new_part(target) if unfinished is None else unfinished
         try:
@@ -72,31 +74,61 @@ def replacing(path: str | Path, *, force: bool = False, unfinished: Path | None 
 
 
 @contextmanager
-def text_file(path: str | Path) -> Iterator[TextIO]:
+def text_file(path: str | Path, *endings: str) -> Iterator[TextIO]:
     """Yield an open text file that replaces ``path`` as :func:`replacing` does.
 
     The text is written as UTF-8 with its line ends as they are, and compressed if the path ends in ``.gz``; the same
-    text gives the same bytes.
+    text gives the same bytes. ``endings``: as of :func:`check_output`.
     """
     from gzip import GzipFile
     from io import TextIOWrapper
 
-    with replacing(path) as part, open(part, "wb") as raw:
+    with replacing(path, *endings) as part, open(part, "wb") as raw:
         packed = GzipFile("", "wb", fileobj=raw, mtime=0) if str(path).endswith(".gz") else raw
         with TextIOWrapper(packed, encoding="utf-8", newline="") as file:
             yield file
 
 
-def write_text(path: str | Path, text: str) -> None:
+def write_text(path: str | Path, text: str, *endings: str) -> None:
     """Write text to a file as :func:`text_file` does."""
-    with text_file(path) as file:
+    with text_file(path, *endings) as file:
         file.write(text)
 
 
-def check_output(path: str | Path, *, force: bool = False) -> Path | None:
+_ENDINGS = {
+    ".htm": ".html",
+    ".db": ".sqlite",
+    ".jpeg": ".jpg",
+    ".yml": ".yaml",
+    **{end: end for end in (".csv", ".dot", ".html", ".jpg", ".json", ".md", ".parquet", ".pdf", ".png", ".sqlite")},
+    **{end: end for end in (".svg", ".swf", ".tex", ".toml", ".xlsx", ".xml", ".yaml")},
+}
+"""Endings that say what a file holds, and the usual one for it; others are as good as none."""
+
+
+def check_ending(path: str | Path, *endings: str) -> None:
+    """Refuse a path whose ending says that it holds something else than what is written.
+
+    >>> check_ending("run.htm", ".html")
+    >>> check_ending("run.pdf", ".html")
+    Traceback (most recent call last):
+    ...
+    simmodel.foundation.errors.InputError: run.pdf: must end in .html, got '.pdf'
+    """
+    ending = Path(str(path).removesuffix(".gz")).suffix.lower()
+    if endings and _ENDINGS.get(ending, endings[0]) not in endings:
+        raise InputError(f"must end in {' or '.join(endings)}, got {ending!r}", source=str(path))
+
+
+def check_output(path: str | Path, *endings: str, force: bool = False) -> Path | None:
     """Return the file that writing to a path replaces, links followed; ``None`` if the path is written directly.
 
     Written directly are standard output, character devices such as ``/dev/null``, and pipes.
+
+    Parameters
+    ----------
+    endings
+        those of what is written: another kind's is refused (see :func:`check_ending`); none: anything goes
 
     Raises
     ------
@@ -109,6 +141,7 @@ def check_output(path: str | Path, *, force: bool = False) -> Path | None:
     """
     if _is_stdout(path):
         return None
+    check_ending(path, *endings)
     target = Path(path)
     with _refusing(path):
         try:

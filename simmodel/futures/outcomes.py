@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, Shown, counted, figures
-from simmodel.foundation.errors import InputError, UnknownKey, unknown
+from simmodel.foundation.errors import ByName, InputError, UnknownKey, unknown
 from simmodel.metrics.statistics import Interval, mean_interval
 from simmodel.scheduling.objectives import MEASURES, measure
 from simmodel.scheduling.protocol import Decision, Policy, Start, View
@@ -437,8 +437,8 @@ class Outcome(Shown):
     def measures(self) -> dict[str, float]:
         """The mean of each measure over the counted samples."""
         if not self.counted:
-            return dict.fromkeys(MEASURES, nan)
-        return {name: float(self.values(name).mean()) for name in MEASURES}
+            return ByName("measure", dict.fromkeys(MEASURES, nan))
+        return ByName("measure", {name: float(self.values(name).mean()) for name in MEASURES})
 
     def values(self, name: str = "score") -> Any:
         """Return a measure, ``unstarted`` or ``score`` of each counted sample, an array of shape (samples,)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.errors import InputError, unknown
+from simmodel.foundation.errors import ByName, InputError, unknown
 from simmodel.metrics.statistics import mser
 from simmodel.records.job_record import delays, interrupted, needed, never_started, since
 from simmodel.records.steps import Steps
@@ -441,7 +441,7 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     if "interruptions" in jobs:
         for name in INTERRUPTION_METRICS:
             found[name] = _mean(job_values(result, name.removesuffix("_mean"), tau)[counted])
-    return {**found, **{name: values[name] for name in METRICS}}
+    return ByName("metric", {**found, **{name: values[name] for name in METRICS}})
 
 
 def _mean(values: NDArray[np.float64]) -> float:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import attrs
 import numpy as np
 
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import ByName, InputError
 from simmodel.metrics.batch import (
     CHECKPOINT_METRICS,
     INTERRUPTION_METRICS,
@@ -227,7 +227,7 @@ def _metrics(found: _Pass, span: Span, waits: Spool, slow: Spool) -> dict[str, A
     total |= {"status": status, "interrupted": counts["interrupted"]}
     if found.unstarted:
         total["never_started"] = dict(sorted(found.unstarted.items()))
-    return {**total, **further, **{name: values[name] for name in METRICS}}
+    return ByName("metric", {**total, **further, **{name: values[name] for name in METRICS}})
 
 
 _QUEUE, _ASKED, _BUSY, _INSIDE = range(4)  # waiting jobs, processors they ask for, busy processors, jobs in the system

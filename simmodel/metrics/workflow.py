@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.foundation.display import figures, text_table
+from simmodel.foundation.errors import ByName
 from simmodel.foundation.units import show_quantity
 from simmodel.metrics.batch import MACHINE_METRICS
 from simmodel.metrics.critical import critical_shares
@@ -188,7 +189,7 @@ def summary(result: TaskRecord) -> dict[str, Any]:
     delay = tasks["start"] - tasks["ready"]
     delay = delay[np.isfinite(delay)]
     decided = result.decisions
-    return {
+    found = {
         "tasks": len(tasks),
         "sets": len(result.set_table),
         "processors": count,
@@ -211,6 +212,7 @@ def summary(result: TaskRecord) -> dict[str, Any]:
         "phases": totals,
         "peaks": dict(result.peaks),
     }
+    return ByName("metric", found)
 
 
 def by_set(result: TaskRecord) -> Table:

@@ -161,7 +161,7 @@ def write_toml(spec: SystemSpec, path: str | Path) -> None:
     processors = 16
     <BLANKLINE>
     """
-    write_text(path, to_toml(spec))
+    write_text(path, to_toml(spec), ".toml")
 
 
 def to_toml(spec: SystemSpec, comments: Iterable[str] = ()) -> str:

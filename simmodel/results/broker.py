@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from simmodel.foundation.display import Cells, Shown
-from simmodel.foundation.errors import UnknownKey, unknown
+from simmodel.foundation.errors import ByName
 from simmodel.metrics.batch import TAU, Cut
 from simmodel.records.broker_record import BrokerRecord, joined
 from simmodel.results.machine import MachineResult
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from simmodel.work.table import Table
 
 __all__ = ["BrokerResult", "TaskBrokerResult"]
+
+
+def _by_name(clusters: Mapping[str, Result]) -> Mapping[str, Result]:
+    return ByName("cluster", clusters)
 
 
 @attrs.define(kw_only=True, eq=False, repr=False, slots=False)
@@ -44,12 +48,10 @@ class BrokerResult(Result, BrokerRecord):
     [2]
     """
 
-    clusters: Mapping[str, Result] = attrs.field(factory=dict)
+    clusters: Mapping[str, Result] = attrs.field(factory=dict, converter=_by_name)
 
     def of_cluster(self, name: str) -> Result:
         """Return the result of a cluster; raises ``KeyError`` if it is unknown."""
-        if name not in self.clusters:
-            raise UnknownKey(unknown("cluster", name, self.clusters).message)
         return self.clusters[name]
 
     def workflow_of(self, job: int | str) -> MachineResult:
@@ -164,11 +166,12 @@ class TaskBrokerResult(Shown):
         """
         ends = self.submissions["end"][np.isfinite(self.submissions["end"])]
         first = self.submissions["submit"].min() if len(self.submissions) else 0.0
-        return {
+        found = {
             "submissions": len(self.submissions),
             "tasks": int(self.submissions["tasks"].sum()),
             "makespan": float(ends.max() - first) if len(ends) else 0.0,
         }
+        return ByName("metric", found)
 
     def summary(self) -> str:
         return "\n".join(f"{name:12} {value:g}" for name, value in self.metrics().items())

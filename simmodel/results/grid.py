@@ -104,7 +104,7 @@ class GridResult(Result, GridRecord):
         """
         from simmodel.foundation.writing import write_text
 
-        write_text(path, self.page(self.explained(explain), links=links).html())
+        write_text(path, self.page(self.explained(explain), links=links).html(), ".html")
 
     # ------------------------------------------------------------------ stores
 

@@ -251,7 +251,7 @@ def _listed(value: Any) -> tuple[Any, ...] | None:
         return None
     found = value if isinstance(value, list) else json.loads(str(value))
     if not isinstance(found, list):
-        raise ValueError(f"must be a list, got {shown(found)}")
+        raise InputError(f"must be a list, got {shown(found)}")
     return tuple(found)
 
 

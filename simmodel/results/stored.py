@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from simmodel.foundation.display import Shown
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.errors import ByName, InputError, shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -107,7 +107,7 @@ class Stored:
     def numbers(self) -> dict[str, float]:
         """Return the metrics that are numbers; nan if undefined."""
         found = self.metrics()
-        return {name: float(found[name]) for name in self.METRICS}
+        return ByName("metric", {name: float(found[name]) for name in self.METRICS})
 
     def stored_tables(self) -> dict[str, Table]:
         """Return the tables that are stored."""
@@ -197,7 +197,7 @@ class Stored:
         """
         from simmodel.foundation.writing import write_text
 
-        write_text(path, self.page(self.explained(explain)).html())
+        write_text(path, self.page(self.explained(explain)).html(), ".html")
 
     def explained(self, work: Iterable[int | str]) -> dict[int, str]:
         """Return why work with these ids waited, by row; raises ``InputError`` if there is no such work."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from simmodel.foundation.errors import InputError, optional_imports
+from simmodel.foundation.errors import InputError, WrongType, optional_imports
 from simmodel.foundation.loading import parse_json, read_bytes
-from simmodel.foundation.writing import check_output, replacing, write_text
+from simmodel.foundation.writing import check_ending, check_output, replacing, write_text
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}
 def plain(value: Any) -> Any:
     """Return a value in the types of JSON: numpy values as Python's, numbers that are not finite as ``None``.
 
-    Raises ``TypeError`` if a part cannot be stored.
+    Raises :class:`~simmodel.foundation.errors.WrongType` if a part cannot be stored.
 
     >>> plain({"a": np.float64("nan"), "b": np.arange(2), "c": (1, "x")})
     {'a': None, 'b': [0, 1], 'c': [1, 'x']}
@@ -68,7 +68,7 @@ def plain(value: Any) -> Any:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, Path):
         return str(value)
-    raise TypeError(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
+    raise WrongType(f"{type(value).__name__} cannot be stored as JSON: {value!r}")
 
 
 def write_csv(tables: Tables, meta: Meta, folder: str | Path) -> None:
@@ -100,6 +100,7 @@ def folder_of(folder: str | Path, meta: Meta, files: Sequence[str]) -> Iterator[
     ``meta.json`` is one of them, and lists the others; the files that its predecessor lists are removed.
     """
     target = Path(folder)
+    check_ending(target, ".csv", ".parquet")
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,14 +140,14 @@ def _with_texts(table: Table) -> Table:
 def json_text(document: Mapping[str, object], path: str | Path | None = None, *, compact: bool = False) -> str:
     """Return a document as JSON, with ``null`` for numbers that are not finite, and write it to ``path`` if given.
 
-    Raises ``TypeError`` if a part cannot be stored. ``compact``: on one line.
+    Raises :class:`~simmodel.foundation.errors.WrongType` if a part cannot be stored. ``compact``: on one line.
 
     >>> json_text({"wait": np.float64("nan")}, compact=True)
     '{"wait": null}'
     """
     text = json.dumps(plain(document), indent=None if compact else 2, allow_nan=False)
     if path is not None:
-        write_text(path, text + "\n")
+        write_text(path, text + "\n", ".json")
     return text
 
 
@@ -157,7 +158,7 @@ def write_sqlite(tables: Tables, meta: Meta, path: str | Path, *, force: bool = 
     """
     import sqlite3
 
-    with replacing(path, force=force) as part, closing(sqlite3.connect(part)) as connection:
+    with replacing(path, ".sqlite", force=force) as part, closing(sqlite3.connect(part)) as connection:
         try:
             connection.execute("PRAGMA journal_mode = OFF")
             connection.execute("PRAGMA synchronous = OFF")

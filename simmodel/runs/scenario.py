@@ -15,6 +15,7 @@ from simpy.events import Event
 from simmodel.environment import Environment, quiet_garbage_collector
 from simmodel.foundation.display import Cells, Fields, Shown, short
 from simmodel.foundation.errors import InputError, UnknownOption, clipped, shown, unknown
+from simmodel.foundation.tracebacks import shortened
 from simmodel.foundation.units import in_seconds
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import NoOptions, Options
@@ -758,7 +759,8 @@ def simulate(
     """
     if processes == 1 and processes is not True:
         watching = {given: options.pop(given) for given in _WATCHING if given in options}
-        return _scenario(platform, workload, policy, options).start(**watching).run().result()
+        with shortened:
+            return _scenario(platform, workload, policy, options).start(**watching).run().result()
     from simmodel.runs.apart import run_apart
 
     for given in ("events", "observers", "stream"):

@@ -12,6 +12,7 @@ from simpy.events import Event
 
 from simmodel.environment import quiet_garbage_collector
 from simmodel.foundation.errors import InputError
+from simmodel.foundation.tracebacks import shortened
 from simmodel.foundation.units import in_seconds
 from simmodel.runs.ticking import Patience, processes_of, ticking
 
@@ -191,7 +192,7 @@ class Simulation:
             scheduler.ask_first(None)
             scheduler.wake()
         try:
-            with quiet_garbage_collector(), self._streaming():
+            with shortened, quiet_garbage_collector(), self._streaming():
                 self._advance(until)
         finally:
             if self._bar is not None:
@@ -282,7 +283,8 @@ class Simulation:
             self._quiet = finalize(self, guard.__exit__, None, None, None)
         try:
             if self.until is None or self.env.now < self.until:
-                self._advance(None)
+                with shortened:
+                    self._advance(None)
         finally:
             if scheduler.question is None:
                 self._end_quiet()
@@ -309,7 +311,8 @@ class Simulation:
             if a decision cannot be applied; those before it have been
         """
         scheduler = self.system.scheduler
-        return scheduler.ask() if decisions is None else scheduler.apply(decisions)
+        with shortened:
+            return scheduler.ask() if decisions is None else scheduler.apply(decisions)
 
     # ------------------------------------------------------------------ results and snapshots
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from simmodel.environment import hook, is_hook
+from simmodel.foundation.errors import WrongType
 
 if TYPE_CHECKING:
     from simmodel.resources.data.storage import Storage
@@ -66,14 +67,14 @@ class Observer:
 
     @classmethod
     def check_names(cls) -> None:
-        """Raise ``TypeError`` if a public method of the class is not a hook but has a similar name."""
+        """Raise ``WrongType`` if a public method of the class is not a hook but has a similar name."""
         from difflib import get_close_matches
 
         for name, each in vars(cls).items():
             if name.startswith("_") or not callable(each) or name in Observer.HOOKS or name in _OTHERWISE:
                 continue
             if close := get_close_matches(name, sorted(Observer.HOOKS), n=1, cutoff=0.8):
-                raise TypeError(
+                raise WrongType(
                     f"{cls.__name__}.{name} is not a hook; did you mean {close[0]}? "
                     "Names of other methods may begin with '_'"
                 )

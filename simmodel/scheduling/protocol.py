@@ -13,7 +13,7 @@ from functools import cache
 from math import inf
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from simmodel.foundation.errors import unknown
+from simmodel.foundation.errors import InputError, WrongType, unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -471,7 +471,7 @@ class View:
     def estimate(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
         """Return the expected course of the work on the place, from the information of a scheduler."""
         if self.estimator is None:
-            raise LookupError(f"cannot estimate {work} on {place}: the system has no estimator")
+            raise InputError(f"cannot estimate {work} on {place}: the system has no estimator")
         return self.estimator(self, work, place)
 
     def foresee(self, work: LiveJob | LiveTask, place: Place) -> Estimate:
@@ -690,7 +690,7 @@ def parameters_of(made: object) -> dict[str, Any]:
 
     Raises
     ------
-    TypeError
+    WrongType
         a parameter is not kept as an attribute of its name
     """
     kept = {}
@@ -698,7 +698,7 @@ def parameters_of(made: object) -> dict[str, Any]:
         try:
             kept[name] = getattr(made, name)
         except AttributeError:
-            raise TypeError(
+            raise WrongType(
                 f"{type(made).__name__}: parameter {name!r} must be kept as an attribute of that name"
             ) from None
     return kept
@@ -712,7 +712,7 @@ def _parameters(make: Callable[..., None]) -> tuple[str, ...]:
     found = list(inspect.signature(make).parameters.values())[1:]
     for each in found:
         if each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD, each.POSITIONAL_ONLY):
-            raise TypeError(f"{make.__qualname__}: parameter {str(each)!r} must be a keyword parameter")
+            raise WrongType(f"{make.__qualname__}: parameter {str(each)!r} must be a keyword parameter")
     return tuple(each.name for each in found)
 
 

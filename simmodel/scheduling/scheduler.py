@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from simmodel.environment import WAKE_UP
 from simmodel.foundation.errors import InputError, PolicyError, Stalled
+from simmodel.foundation.tracebacks import note
 from simmodel.scheduling.checks import (
     NOT_STARTED,
     label_of,
@@ -415,8 +416,8 @@ class Scheduler:
             except PolicyError as error:
                 _close(decisions)
                 raise self._signed(error) from error.__cause__
-            except TypeError:
-                self._check_returned(decisions)
+            except Exception as error:
+                self._say_who(error, decisions)
                 raise
             finally:
                 self._deciding = False
@@ -499,8 +500,8 @@ class Scheduler:
         except PolicyError as error:
             _close(decisions)
             raise self._signed(error) from error.__cause__
-        except TypeError:
-            self._check_returned(decisions)
+        except Exception as error:
+            self._say_who(error, decisions)
             raise
         finally:
             self._deciding = False
@@ -558,6 +559,20 @@ class Scheduler:
         reason = None if decisions is None else misreturned(decisions, self.handlers)
         if reason is not None:
             raise self._error(reason) from None
+
+    def _say_who(self, error: Exception, decisions: object) -> None:
+        """Add a note to an error in users' code: in the policy, or else :meth:`Environment.run` says where.
+
+        Raises
+        ------
+        PolicyError
+            a ``TypeError``, since the answer of the policy is not a collection of decisions
+        """
+        if isinstance(error, TypeError):
+            self._check_returned(decisions)
+        if decisions is None or getattr(decisions, "gi_frame", decisions) is None:  # it has answered, or still would
+            assert error.__traceback__ is not None
+            note(error, error.__traceback__.tb_next, self.env.now, f"policy {self.policy_name}", self.view.waiting)
 
     def _check_types(self, decision: Start, error: Exception) -> NoReturn:
         """Raise the reason why a start has work or a place of the wrong type, else the error that it led to."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from simmodel.foundation.display import Cells, Fields, Shown
 from simmodel.foundation.entries import Entries
-from simmodel.foundation.errors import InputError, Plain, SnapshotError, shown, unknown
+from simmodel.foundation.errors import InputError, Plain, SnapshotError, WrongType, shown, unknown
 from simmodel.foundation.loading import decode, one_sentence, parse_json, peek, read_bytes
 from simmodel.scheduling.prediction import Predictor
 from simmodel.scheduling.registry import imports_code
@@ -191,7 +191,7 @@ class Snapshot(Shown):
         if path is not None:
             from simmodel.foundation.writing import write_text
 
-            write_text(path, text + "\n")
+            write_text(path, text + "\n", ".json")
         return text
 
     @classmethod
@@ -220,7 +220,7 @@ def _of_numpy(value: Any) -> Any:
                 f"predictor {value.name} cannot be written: it was passed as an object (register_predictor names it)"
             )
             raise SnapshotError(message)
-        raise TypeError(f"must be a plain value, got {shown(value)}")
+        raise WrongType(f"must be a plain value, got {shown(value)}")
     return value.item()
 
 

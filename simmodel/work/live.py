@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import PENDING, AllOf, AnyOf, Event
 
-from simmodel.foundation.errors import JobFailed
+from simmodel.foundation.errors import JobFailed, StateError
 
 __all__ = ["JobFailed", "LiveWork"]
 
@@ -32,7 +32,7 @@ class _End(Event):
     def succeed(self, value: LiveWork | None = None) -> _End:
         """Trigger it: with what the body returned, if anything; it fails if the body raised an error."""
         if self._value is not PENDING:
-            raise RuntimeError(f"{self.work!r} has already been triggered")
+            raise StateError(f"{self.work!r} has already been triggered")
         self._ok = self.error is None or isinstance(self.error, JobFailed)
         self._value = self.error if not self._ok else value if self.returned is None else self.returned
         self.env.schedule(self.work)

@@ -68,6 +68,14 @@ def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Numbe
         raise InputError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
+def _one_of(*accepted: str) -> Callable[[Job | Dependency, attrs.Attribute[str], str], None]:
+    def check(_instance: Job | Dependency, attribute: attrs.Attribute[str], value: str) -> None:
+        if value not in accepted:
+            raise InputError(f"{attribute.name}: must be {', '.join(accepted[:-1])} or {accepted[-1]}, got {value!r}")
+
+    return check
+
+
 @attrs.frozen(repr=False)
 class Dependency(Fields):
     """The wait of a job for another one, followed by a think time.
@@ -89,7 +97,7 @@ class Dependency(Fields):
 
     job: int | str
     after: Literal["end", "start", "success", "failure"] = attrs.field(
-        default="end", validator=attrs.validators.in_(("end", "start", "success", "failure"))
+        default="end", validator=_one_of("end", "start", "success", "failure")
     )
     think_time: float = attrs.field(default=0.0, converter=in_seconds, validator=_not_negative)
 
@@ -155,6 +163,11 @@ def _partitions(value: Iterable[int | str] | int | str) -> tuple[int | str, ...]
 def _one_partition(_instance: Job, _attribute: attrs.Attribute[Any], value: object) -> None:
     if isinstance(value, (list, tuple, set, frozenset)) or (isinstance(value, str) and "," in value):
         raise InputError(f"partition: must be one name (partitions=... takes several), got {value!r}")
+
+
+def _elastic(_instance: Job, _attribute: attrs.Attribute[Elastic], value: Elastic) -> None:
+    if not isinstance(value, Elastic):
+        raise InputError(f"elastic: must be an Elastic, got {value!r}")
 
 
 def _messages(_instance: Job, _attribute: attrs.Attribute[Messages], value: Messages) -> None:
@@ -303,7 +316,7 @@ class Job(Fields):
     dependencies: tuple[Dependency, ...] = attrs.field(default=(), converter=_dependencies)
     cancel: float | None = attrs.field(default=None, converter=in_seconds, validator=_number)
     on_preempt: Literal["requeue", "suspend", "no"] = attrs.field(
-        default="requeue", validator=attrs.validators.in_(("requeue", "suspend", "no"))
+        default="requeue", validator=_one_of("requeue", "suspend", "no")
     )
     keeps_work: bool = False
     checkpoint: Checkpoint | None = None
@@ -314,9 +327,7 @@ class Job(Fields):
     inputs: tuple[str, ...] = attrs.field(default=(), converter=_files)
     outputs: tuple[File, ...] = attrs.field(default=(), converter=_outputs)
     site: str | None = None
-    elastic: Elastic | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Elastic))
-    )
+    elastic: Elastic | None = attrs.field(default=None, validator=attrs.validators.optional(_elastic))
     workflow: Tasks | None = None
     machine: Named | None = None
     workflow_policy: Any = PROGRAM["workflow_policy"]

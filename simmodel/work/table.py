@@ -301,7 +301,7 @@ class Table(Shown):
         Raises ``InputError`` if the file cannot be written (see :func:`simmodel.foundation.writing.replacing`).
         """
         if isinstance(file, str | Path):
-            with text_file(file) as opened:
+            with text_file(file, ".csv") as opened:
                 self.to_csv(opened, head=head)
             return
         writer = csv.writer(file)

@@ -209,7 +209,7 @@ def test_common_options_are_declared_once(name: str) -> None:
 
 def test_a_page_is_called_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["batch", "probe-4", "--html", "run.pdf"]) == 2
-    assert capsys.readouterr().err == "simmodel: run.pdf: must be a page (.html), got '.pdf'\n"
+    assert capsys.readouterr().err == "simmodel: run.pdf: must end in .html, got '.pdf'\n"
 
 
 def test_options_that_stand_alone(folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:

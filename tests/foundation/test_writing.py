@@ -262,7 +262,7 @@ def test_a_dash_as_text_is_standard_output(
 
 
 def test_a_database_of_another_program_is_replaced_only_by_force(tmp_path: Path) -> None:
-    path = tmp_path / "other.sqlite"
+    path = tmp_path / "other"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE meta (key, value)")
     other.close()

@@ -124,7 +124,7 @@ class Bodies:
         else:
             status = "failed"
             if not isinstance(error, JobFailed):
-                error.add_note(f"in the body of job {run.job.id}")
+                error.add_note(f"in the body of job {run.job.id} at {self._env.now:.12g} s")
         run.job.answer(event._value if event._ok else None, error if status == "failed" else None)
         self._finish(run, status)
 

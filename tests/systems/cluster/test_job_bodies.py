@@ -226,7 +226,7 @@ def test_an_error_in_the_closing_of_a_killed_body_is_not_hidden():
     Cluster(env, 1).submit(Job(id="x", requested=5, body=body))
     with pytest.raises(ValueError, match="a bug") as caught:
         env.run()
-    assert caught.value.__notes__ == ["in the body of job x"]
+    assert caught.value.__notes__ == ["in the body of job x at 35 s"]
 
 
 @pytest.mark.parametrize("then", [[1.0], []])
@@ -266,7 +266,7 @@ def test_an_error_in_a_body_names_its_job():
         Cluster(env, 1).submit(Job(id=7, body=body))
         with pytest.raises((KeyError, IndexError)) as caught:
             env.run()
-        assert caught.value.__notes__ == ["in the body of job 7"]
+        assert caught.value.__notes__ == [f"in the body of job 7 at {env.now:g} s"]
 
 
 # ---------------------------------------------------------------------- errors and values
@@ -310,7 +310,7 @@ def test_an_error_in_a_body_fails_its_job_and_reaches_who_waits(system):
     env.run()
     assert len(heard) == 4
     assert (job.ok, job.error, job.value, job.defused) == (False, job.value, job.error, True)
-    assert job.error.__notes__ == ["in the body of job x"]
+    assert job.error.__notes__ == ["in the body of job x at 5 s"]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
