@@ -3,7 +3,8 @@
 A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. Once a second
 the thread of a watcher asks the run for its state, which it says at the end of an instant. The whole page is made at
 the end, while the run is paused, on request, and otherwise when all whole pages together take at most a twentieth of
-the time. If nobody watches, the run counts the work that has ended, and does nothing else.
+the time. Until then messages name the largest executions since the last one, and what was in use and waited at some
+of the ends between. If nobody watches, the run counts the work that has ended, and does nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
+from heapq import heappush, heappushpop, nlargest
 from hmac import compare_digest
 from http import HTTPStatus
 from math import inf
@@ -26,18 +28,20 @@ from simmodel.metrics.report import duration
 from simmodel.records.job_record import AGAIN
 from simmodel.scheduling.observer import Observer
 from simmodel.view.page.document import live_document
+from simmodel.work.taskset import LiveTask
 
 if TYPE_CHECKING:
-    from simmodel.resources.processors.taskplace import TaskPlace
+    from simmodel.resources.processors.taskplace import RunningTask, TaskPlace
     from simmodel.systems.system import System
     from simmodel.work.job import Run
-    from simmodel.work.taskset import LiveTask
 
 __all__ = ["Audience", "LiveView", "PageHandler"]
 
 _SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into messages
 _A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
+_DRAWN = 300  # executions of each kind that a message names: those that run, and those that have ended
+_SAMPLES = 200  # instants of a message
 _EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
@@ -158,6 +162,9 @@ class LiveView(Audience, Observer):
         self._each = _A_ROW, _A_PLACE  # s of a page by row and place
         self._page_of: tuple[float, int] | None = None
         self._ended = self._beats = 0
+        self._largest: list[tuple[float, int, list[Any]]] = []  # a heap of executions since the last message
+        self._samples: list[tuple[float, int, int]] = []  # instant, cores in use, and pieces of work that wait
+        self._stride, self._sampling = 1, False  # ends from one sample to the next; whether one is due
         self._begun = float(simulation.system.env.now)
         self._paused = self._step = self._stopped = self._over = False
         self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)  # threads of the server call it, too
@@ -178,16 +185,48 @@ class LiveView(Audience, Observer):
 
     # ------------------------------------------------------------------ in the run
 
-    def job_ended(self, _run: Run, status: str, /) -> None:
+    def job_ended(self, run: Run, status: str, /) -> None:
         self._ended += status not in AGAIN
+        if self._watching:
+            self._execution(str(run.work.id), str(run.place.name), int(run.work.processors), run.started)
 
-    def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float], /) -> None:
+    def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
         self._ended += 1
+        if self._watching:
+            self._execution(str(task.id), str(place.name), int(task.cores), stamps[0])
+
+    def _execution(self, work: str, place: str, width: int, started: float) -> None:
+        """Keep an execution that ends now for the next message if it is among the largest."""
+        now = float(self._system.env.now)
+        entry = (width * (now - started), self._ended, [work, place, width, started, now])
+        if len(self._largest) < _DRAWN:
+            heappush(self._largest, entry)
+        elif entry > self._largest[0]:
+            heappushpop(self._largest, entry)
+        if not self._sampling and self._ended % self._stride == 0:
+            self._sampling = True
+            self._end()
+
+    def _sample(self) -> None:
+        """Keep for the next message what is in use and waits at the end of this instant."""
+        self._sampling = False
+        used = sum(int(each.capacity - each.free) for each in self._system.places)
+        self._samples.append((float(self._system.env.now), used, self._waiting()))
+        if len(self._samples) > _SAMPLES:
+            self._samples, self._stride = self._samples[::2], 2 * self._stride
+
+    def _waiting(self) -> int:
+        return sum(len(each.view.waiting) for each in self._system.all_below())
 
     def _pulse(self) -> None:
         """Say what the run is doing; wait while it is paused or ahead of its speed; end it if that was asked for."""
         if self._gone:
             return
+        if self._sampling:
+            self._sample()
+            if not (self._paused or self._step or self._stopped or self._wanted or self._speed is not None):
+                if monotonic() < self._next:
+                    return
         self._beats += 1
         if self._step and self._fresh:
             self._step, self._paused = False, True
@@ -236,6 +275,7 @@ class LiveView(Audience, Observer):
         if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
             self._make_page()
         self.publish(self.state())
+        self._largest, self._samples, self._stride = [], [], max(1, self._stride // 2)
 
     def _affordable(self) -> bool:
         """Whether all whole pages would have taken at most a twentieth of the time with one made now."""
@@ -273,13 +313,20 @@ class LiveView(Audience, Observer):
             for each in system.places
         ]
         now = float(system.env.now)
+        running = system.view.running
+        shown = nlargest(_DRAWN, running, key=_width)
         return {
             "now": now,
+            "begun": self._begun,
+            "runs": [[str(run.work.id), str(run.place.name), _width(run), run.started] for run in shown],
+            "unseen": len(running) - len(shown),
+            "done": [execution for _, _, execution in sorted(self._largest)],
+            "curve": self._samples,
             "clock": duration(now - self._begun),
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
             "running": len(system.running),
-            "waiting": sum(len(each.view.waiting) for each in system.all_below()),
+            "waiting": self._waiting(),
             "ended": self._ended,
             "beat": self._beats,
             "places": places,
@@ -362,6 +409,11 @@ class LiveView(Audience, Observer):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
+
+
+def _width(run: Run | RunningTask) -> int:
+    """Return the processors that an execution holds."""
+    return int(run.work.cores if isinstance(run.work, LiveTask) else run.work.processors)
 
 
 class PageHandler(LocalHandler):
