@@ -224,9 +224,9 @@ class LiveView(Audience, Observer):
             return
         if self._sampling:
             self._sample()
-            if not (self._paused or self._step or self._stopped or self._wanted or self._speed is not None):
-                if monotonic() < self._next:
-                    return
+            asked = self._paused or self._step or self._stopped or self._wanted or self._speed is not None
+            if not asked and monotonic() < self._next:
+                return
         self._beats += 1
         if self._step and self._fresh:
             self._step, self._paused = False, True

@@ -584,7 +584,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page, packed or a head with 
       this.inked = ink("paper");
       this.choose(first);
       if (this.chooser) this.chooser.querySelector("select").selectedIndex = first;
-      behind(this.holder, panel.title, [key.name, "start", "end", "rows"], Math.min(200, this.row.length), (k) => [this.row[k] < 0 ? "" : cell(key, this.row[k]), clock(this.start[k]), clock(this.end[k]), `${this.low[k]}–${this.high[k]}`]);
+      behind(this.holder, panel.title, [key.name, "start", "end", "rows"], Math.min(200, this.row.length), (k) => [this.row[k] < 0 ? panel.others || "–" : cell(key, this.row[k]), clock(this.start[k]), clock(this.end[k]), `${this.low[k]}–${this.high[k]}`]);
     }
     dress() { this.colour(this.colours); }
     choose(which) {

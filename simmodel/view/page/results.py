@@ -494,10 +494,11 @@ def comparison_page(
     page = Page(name, counted(len(results), "run"), begin, end, since=_SUBMITTED, notes=told, scenario={})
     rows = [dict(metric_rows(summary(each))) for each in results]
     labels = dict.fromkeys(label for row in rows for label in row)
+    apart: Sequence[tuple[str, Sequence[Interval | None]]]
     if differences is None:
         apart = [("wait_mean", [None, *(wait_difference(each, results[0]) for each in results[1:])])]
     else:
-        apart = [*differences()]
+        apart = differences()
     first = [label for label in _TILES if label in labels][:_FIRST]
     cells = [[label, *(row.get(label, "") for row in rows)] for label in first]
     cells += [

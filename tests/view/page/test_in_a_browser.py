@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,50 +14,15 @@ import pytest
 
 from simmodel import Job, Result, Task, Workflow, compare, simulate, start
 from simmodel.records import NetworkRecorder
+from tests.helpers.chromium import READY, settle, shown
 
 pytestmark = pytest.mark.live
 
-READY = "return document.documentElement.dataset.ready === 'true'"
 INNER = """
 const chart = window.simmodelPage.gantts[0];
 const box = chart.canvas.getBoundingClientRect();
 return [box.left, box.top, chart.margin, chart.inner, chart.plot, chart.wide];
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium of the system."""
-    needed = os.environ.get("SIMMODEL_NEED_BROWSER") == "1"
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        program = None
-    if program is None or driver is None:
-        message = "needs selenium, and chromium with chromedriver in the path (.ci/schedulers installs them)"
-        if needed:
-            pytest.fail(message)
-        pytest.skip(message)
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1600"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
-
-
-def shown(browser: Any, path: Path, write: Any) -> Any:
-    """Write a page, open it, and wait until it has drawn itself."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    write(path)
-    browser.get(path.as_uri())
-    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(READY))
-    return browser
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +48,6 @@ def longest_wait(week: Result) -> int:
 def view(browser: Any) -> tuple[float, float]:
     found = browser.execute_script("const v = window.simmodelPage.view; return [v.from, v.to]")
     return float(found[0]), float(found[1])
-
-
-def settle(browser: Any) -> None:
-    """Wait until what was asked for has been drawn."""
-    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))")
 
 
 def point(browser: Any, week: Result, row: int) -> tuple[float, float]:
@@ -536,11 +494,15 @@ def test_a_run_draws_its_cores_and_its_queue_from_the_first_message_on(browser: 
             WebDriverWait(browser, 60, 0.05).until(lambda driver, there=there: driver.execute_script(f"return {there}"))
             simulation.run(until=simulation.env.now + 35)
         lines = browser.execute_script(
-            "return window.simmodelPage.charts.filter((e) => e.lines).map((e) => [e.panel.axis, [...e.lines[0].values]])"
+            "const lines = window.simmodelPage.charts.filter((e) => e.lines).map((e) => e.lines[0]);"
+            "return lines.map((e) => [...e.times].map((at, i) => [at, e.values[i]]))"
         )
-        assert lines == [["cores", [5, 5, 5]], ["jobs", [28, 27, 27]]]  # two messages, and the end between them
-        seen = "const g = window.simmodelPage.gantts[0]; return [...g.start].map((at, i) => [at, g.end[i], g.high[i]])"
-        assert browser.execute_script(seen) == [[35, 70, 5], [70, 75, 5]]
+        record = simulation.result()
+        for line, quantity in zip(lines, (record.busy(), record.queue_length()), strict=True):
+            assert len(line) >= 3  # two messages, and the end between them
+            assert all(value == quantity.at(at) for at, value in line)
+        seen = "const g = window.simmodelPage.gantts[0]; return [...g.start].map((at, i) => [at, g.low[i], g.high[i]])"
+        assert browser.execute_script(seen) == [[35, 0, 5], [70, 0, 5]]
         assert browser.execute_script("return document.querySelector('h1').textContent") == "watched"
         assert ["batch", "5", "8", "27"] in texts(browser, "#page tbody tr")
     browser.get_log("browser")
