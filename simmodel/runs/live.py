@@ -16,6 +16,7 @@ from heapq import heappush, heappushpop, nlargest
 from hmac import compare_digest
 from http import HTTPStatus
 from math import inf
+from operator import itemgetter
 from secrets import token_urlsafe
 from threading import Condition
 from time import monotonic, process_time, thread_time
@@ -28,12 +29,14 @@ from simmodel.metrics.report import duration
 from simmodel.records.job_record import AGAIN
 from simmodel.scheduling.observer import Observer
 from simmodel.view.page.document import live_document
-from simmodel.work.taskset import LiveTask
 
 if TYPE_CHECKING:
-    from simmodel.resources.processors.taskplace import RunningTask, TaskPlace
+    from simmodel.resources.processors.taskplace import TaskPlace
+    from simmodel.scheduling.protocol import Place
     from simmodel.systems.system import System
     from simmodel.work.job import Run
+    from simmodel.work.live_job import LiveJob
+    from simmodel.work.taskset import LiveTask
 
 __all__ = ["Audience", "LiveView", "PageHandler"]
 
@@ -41,7 +44,7 @@ _SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into m
 _A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
 _DRAWN = 300  # executions of each kind that a message names: those that run, and those that have ended
-_SAMPLES = 200  # instants of a message
+_SAMPLES, _SAMPLING = 200, 0.01  # instants of a message at most; share of the time, at most, that they take
 _EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
@@ -164,7 +167,7 @@ class LiveView(Audience, Observer):
         self._ended = self._beats = 0
         self._largest: list[tuple[float, int, list[Any]]] = []  # a heap of executions since the last message
         self._samples: list[tuple[float, int, int]] = []  # instant, cores in use, and pieces of work that wait
-        self._stride, self._sampling = 1, False  # ends from one sample to the next; whether one is due
+        self._sample_at, self._sampling = 0.0, False  # the next sample comes no sooner; whether one is due
         self._begun = float(simulation.system.env.now)
         self._paused = self._step = self._stopped = self._over = False
         self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)  # threads of the server call it, too
@@ -188,32 +191,31 @@ class LiveView(Audience, Observer):
     def job_ended(self, run: Run, status: str, /) -> None:
         self._ended += status not in AGAIN
         if self._watching:
-            self._execution(str(run.work.id), str(run.place.name), int(run.work.processors), run.started)
+            self._execution(run.work, run.place, run.work.processors, run.started)
 
     def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
         self._ended += 1
         if self._watching:
-            self._execution(str(task.id), str(place.name), int(task.cores), stamps[0])
+            self._execution(task, place, task.cores, stamps[0])
 
-    def _execution(self, work: str, place: str, width: int, started: float) -> None:
+    def _execution(self, work: LiveJob | LiveTask, place: TaskPlace | Place, width: float, started: float) -> None:
         """Keep an execution that ends now for the next message if it is among the largest."""
         now = float(self._system.env.now)
-        entry = (width * (now - started), self._ended, [work, place, width, started, now])
-        if len(self._largest) < _DRAWN:
-            heappush(self._largest, entry)
-        elif entry > self._largest[0]:
-            heappushpop(self._largest, entry)
-        if not self._sampling and self._ended % self._stride == 0:
+        area, full = width * (now - started), len(self._largest) >= _DRAWN
+        if not full or area > self._largest[0][0]:
+            entry = (area, self._ended, [str(work.id), str(place.name), int(width), started, now])
+            (heappushpop if full else heappush)(self._largest, entry)
+        if not self._sampling and monotonic() >= self._sample_at:
             self._sampling = True
             self._end()
 
     def _sample(self) -> None:
         """Keep for the next message what is in use and waits at the end of this instant."""
-        self._sampling = False
+        self._sampling, begun = False, monotonic()
         used = sum(int(each.capacity - each.free) for each in self._system.places)
         self._samples.append((float(self._system.env.now), used, self._waiting()))
-        if len(self._samples) > _SAMPLES:
-            self._samples, self._stride = self._samples[::2], 2 * self._stride
+        took = monotonic() - begun
+        self._sample_at = begun + max(self._refresh / _SAMPLES, took / _SAMPLING)
 
     def _waiting(self) -> int:
         return sum(len(each.view.waiting) for each in self._system.all_below())
@@ -275,7 +277,7 @@ class LiveView(Audience, Observer):
         if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
             self._make_page()
         self.publish(self.state())
-        self._largest, self._samples, self._stride = [], [], max(1, self._stride // 2)
+        self._largest, self._samples = [], []
 
     def _affordable(self) -> bool:
         """Whether all whole pages would have taken at most a twentieth of the time with one made now."""
@@ -313,19 +315,18 @@ class LiveView(Audience, Observer):
             for each in system.places
         ]
         now = float(system.env.now)
-        running = system.view.running
-        shown = nlargest(_DRAWN, running, key=_width)
+        running = [entry for each in system.places for entry in each.running.entries()]
+        widest = nlargest(_DRAWN, running, key=itemgetter(2))
         return {
             "now": now,
             "begun": self._begun,
-            "runs": [[str(run.work.id), str(run.place.name), _width(run), run.started] for run in shown],
-            "unseen": len(running) - len(shown),
+            "runs": [[str(run.work.id), str(run.place.name), width, run.started] for _, _, width, run in widest],
             "done": [execution for _, _, execution in sorted(self._largest)],
             "curve": self._samples,
             "clock": duration(now - self._begun),
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
-            "running": len(system.running),
+            "running": len(running),
             "waiting": self._waiting(),
             "ended": self._ended,
             "beat": self._beats,
@@ -409,11 +410,6 @@ class LiveView(Audience, Observer):
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close(wait=kind is None)
-
-
-def _width(run: Run | RunningTask) -> int:
-    """Return the processors that an execution holds."""
-    return int(run.work.cores if isinstance(run.work, LiveTask) else run.work.processors)
 
 
 class PageHandler(LocalHandler):
