@@ -226,25 +226,22 @@ class LiveView(Audience, Observer):
             return
         if self._sampling:
             self._sample()
-            asked = self._paused or self._step or self._stopped or self._wanted or self._speed is not None
-            if not asked and monotonic() < self._next:
-                return
+        due = self._paused or self._step or self._stopped or self._wanted or monotonic() >= self._next
+        if not due and self._speed is None:
+            return
         self._beats += 1
         if self._step and self._fresh:
             self._step, self._paused = False, True
         self._fresh = False
-        begun, spent = thread_time(), self._spent
-        if self._watching or self._paused:
+        if due and (self._watching or self._paused):
             self._say()
-        said = thread_time() - begun - (self._spent - spent)
         began = monotonic()
         while not self._stopped and (wait := self._held_for()) > 0:
-            if self._paused and self._watching:
-                self._say(page=True)
+            if self._watching and (self._paused or monotonic() >= self._next):
+                self._say(page=self._paused)
             with self._changed:
                 self._changed.wait(min(wait, self._refresh))
         self._waited += monotonic() - began
-        self._next = monotonic() + max(self._refresh, said / _SHARE)
         if self._stopped:
             self._stopped = False
             self._system.env.leave()
@@ -273,11 +270,14 @@ class LiveView(Audience, Observer):
 
     def _say(self, *, page: bool = False) -> None:
         """Publish a message, and the whole page if it is asked for or due."""
+        begun, spent = thread_time(), self._spent
         page = (page and self._page_of != self._state_number()) or self._wanted
         if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
             self._make_page()
         self.publish(self.state())
         self._largest, self._samples = [], []
+        said = thread_time() - begun - (self._spent - spent)
+        self._next = monotonic() + max(self._refresh, said / _SHARE)
 
     def _affordable(self) -> bool:
         """Whether all whole pages would have taken at most a twentieth of the time with one made now."""

@@ -54,12 +54,16 @@
       for (const [which] of [...runs].sort((a, b) => area(a) - area(b)).slice(0, 3000)) runs.delete(which);
     }
   }
+  let last = null, timer = 0;
   function first(now) { // until there is a whole page: what the messages said, drawn as its pictures are
+    last = now;
     for (const [at, used, waiting] of now.curve) seen.push({ now: at, used, waiting });
     seen.push({ now: now.now, used: now.used, waiting: now.waiting });
     if (seen.length > 4000) for (let i = 1; i < seen.length - 1; i++) seen.splice(i, 1); // every other one
     look(now);
-    if (inUse()) return;
+    timer ||= setTimeout(() => { timer = 0; if (!shown && !inUse()) draw(last); }, seen.length > 2 ? 600 : 0);
+  }
+  function draw(now) {
     const names = now.places.map(([name]) => name), jobs = [...runs.values()], boxes = [];
     jobs.forEach((each, row) => each.rows.forEach((at, k) => { // rows beside each other are one rectangle
       if (k && each.rows[k - 1] === at - 1) boxes.at(-1).high = at + 1;
