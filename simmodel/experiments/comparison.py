@@ -898,7 +898,21 @@ class Comparison(Shown):
 
         if not self.results:
             raise InputError("shows single runs, which samples do not keep", place="to_html")
-        write_text(path, comparison_page(self.results, title).html(), ".html")
+        notes = [f"sample: {self.source}"] if self.source.kind != "run" else []
+        page = comparison_page(self.results, title, choice=self._told_apart(), differences=self._apart, notes=notes)
+        write_text(path, page.html(), ".html")
+
+    def _told_apart(self) -> str:
+        """Return what tells the cases apart: the axis with several labels, if there is one."""
+        several = [axis for axis in AXES if len(self.labels(axis)) > 1]
+        return several[0] if len(several) == 1 else "run" if several else "policy"
+
+    def _apart(self) -> list[tuple[str, list[Interval | None]]]:
+        """Return the usual metrics with the difference of each case to its baseline; ``None`` for a baseline."""
+        bases = [self._base_of(cell) for cell in self.cells]
+        pairs = [(cell, None if base in (None, cell) else base) for cell, base in zip(self.cells, bases, strict=True)]
+        usual = [name for name in _ANSWERED if name in self.measures][:2]
+        return [(name, [base and self.difference(cell, base, metric=name) for cell, base in pairs]) for name in usual]
 
     def to_csv(self, path: str | Path) -> None:
         """Write the table of differences, one line per case and metric."""

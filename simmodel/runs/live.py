@@ -3,7 +3,8 @@
 A server of this machine alone (``127.0.0.1``) hands the page out under an address with a random part. Once a second
 the thread of a watcher asks the run for its state, which it says at the end of an instant. The whole page is made at
 the end, while the run is paused, on request, and otherwise when all whole pages together take at most a twentieth of
-the time. If nobody watches, the run counts the work that has ended, and does nothing else.
+the time. Until then messages name the largest executions since the last one, and what was in use and waited at some
+of the ends between. If nobody watches, the run counts the work that has ended, and does nothing else.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
+from heapq import heappush, heappushpop, nlargest
 from hmac import compare_digest
 from http import HTTPStatus
 from math import inf
+from operator import itemgetter
 from secrets import token_urlsafe
 from threading import Condition
 from time import monotonic, process_time, thread_time
@@ -29,8 +32,10 @@ from simmodel.view.page.document import live_document
 
 if TYPE_CHECKING:
     from simmodel.resources.processors.taskplace import TaskPlace
+    from simmodel.scheduling.protocol import Place
     from simmodel.systems.system import System
     from simmodel.work.job import Run
+    from simmodel.work.live_job import LiveJob
     from simmodel.work.taskset import LiveTask
 
 __all__ = ["Audience", "LiveView", "PageHandler"]
@@ -38,6 +43,8 @@ __all__ = ["Audience", "LiveView", "PageHandler"]
 _SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into messages
 _A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
+_DRAWN = 300  # executions of each kind that a message names: those that run, and those that have ended
+_SAMPLES, _SAMPLING = 200, 0.01  # instants of a message at most; share of the time, at most, that they take
 _EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
@@ -158,6 +165,9 @@ class LiveView(Audience, Observer):
         self._each = _A_ROW, _A_PLACE  # s of a page by row and place
         self._page_of: tuple[float, int] | None = None
         self._ended = self._beats = 0
+        self._largest: list[tuple[float, int, list[Any]]] = []  # a heap of executions since the last message
+        self._samples: list[tuple[float, int, int]] = []  # instant, cores in use, and pieces of work that wait
+        self._sample_at, self._sampling = 0.0, False  # the next sample comes no sooner; whether one is due
         self._begun = float(simulation.system.env.now)
         self._paused = self._step = self._stopped = self._over = False
         self._end = self._system.env.at_instant_end(self._pulse, rank=_AFTER_ALL)  # threads of the server call it, too
@@ -178,32 +188,60 @@ class LiveView(Audience, Observer):
 
     # ------------------------------------------------------------------ in the run
 
-    def job_ended(self, _run: Run, status: str, /) -> None:
+    def job_ended(self, run: Run, status: str, /) -> None:
         self._ended += status not in AGAIN
+        if self._watching:
+            self._execution(run.work, run.place, run.work.processors, run.started)
 
-    def task_ended(self, _task: LiveTask, _place: TaskPlace, _stamps: Sequence[float], /) -> None:
+    def task_ended(self, task: LiveTask, place: TaskPlace, stamps: Sequence[float], /) -> None:
         self._ended += 1
+        if self._watching:
+            self._execution(task, place, task.cores, stamps[0])
+
+    def _execution(self, work: LiveJob | LiveTask, place: TaskPlace | Place, width: float, started: float) -> None:
+        """Keep an execution that ends now for the next message if it is among the largest."""
+        now = float(self._system.env.now)
+        area, full = width * (now - started), len(self._largest) >= _DRAWN
+        if not full or area > self._largest[0][0]:
+            entry = (area, self._ended, [str(work.id), str(place.name), int(width), started, now])
+            (heappushpop if full else heappush)(self._largest, entry)
+        if not self._sampling and monotonic() >= self._sample_at:
+            self._sampling = True
+            self._end()
+
+    def _sample(self) -> None:
+        """Keep for the next message what is in use and waits at the end of this instant."""
+        self._sampling, begun = False, monotonic()
+        used = sum(int(each.capacity - each.free) for each in self._system.places)
+        self._samples.append((float(self._system.env.now), used, self._waiting()))
+        took = monotonic() - begun
+        self._sample_at = begun + max(self._refresh / _SAMPLES, took / _SAMPLING)
+
+    def _waiting(self) -> int:
+        return sum(len(each.view.waiting) for each in self._system.all_below())
 
     def _pulse(self) -> None:
         """Say what the run is doing; wait while it is paused or ahead of its speed; end it if that was asked for."""
         if self._gone:
             return
+        if self._sampling:
+            self._sample()
+        due = self._paused or self._step or self._stopped or self._wanted or monotonic() >= self._next
+        if not due and self._speed is None:
+            return
         self._beats += 1
         if self._step and self._fresh:
             self._step, self._paused = False, True
         self._fresh = False
-        begun, spent = thread_time(), self._spent
-        if self._watching or self._paused:
+        if due and (self._watching or self._paused):
             self._say()
-        said = thread_time() - begun - (self._spent - spent)
         began = monotonic()
         while not self._stopped and (wait := self._held_for()) > 0:
-            if self._paused and self._watching:
-                self._say(page=True)
+            if self._watching and (self._paused or monotonic() >= self._next):
+                self._say(page=self._paused)
             with self._changed:
                 self._changed.wait(min(wait, self._refresh))
         self._waited += monotonic() - began
-        self._next = monotonic() + max(self._refresh, said / _SHARE)
         if self._stopped:
             self._stopped = False
             self._system.env.leave()
@@ -232,10 +270,14 @@ class LiveView(Audience, Observer):
 
     def _say(self, *, page: bool = False) -> None:
         """Publish a message, and the whole page if it is asked for or due."""
+        begun, spent = thread_time(), self._spent
         page = (page and self._page_of != self._state_number()) or self._wanted
         if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
             self._make_page()
         self.publish(self.state())
+        self._largest, self._samples = [], []
+        said = thread_time() - begun - (self._spent - spent)
+        self._next = monotonic() + max(self._refresh, said / _SHARE)
 
     def _affordable(self) -> bool:
         """Whether all whole pages would have taken at most a twentieth of the time with one made now."""
@@ -273,13 +315,19 @@ class LiveView(Audience, Observer):
             for each in system.places
         ]
         now = float(system.env.now)
+        running = [entry for each in system.places for entry in each.running.entries()]
+        widest = nlargest(_DRAWN, running, key=itemgetter(2))
         return {
             "now": now,
+            "begun": self._begun,
+            "runs": [[str(run.work.id), str(run.place.name), width, run.started] for _, _, width, run in widest],
+            "done": [execution for _, _, execution in sorted(self._largest)],
+            "curve": self._samples,
             "clock": duration(now - self._begun),
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
-            "running": len(system.running),
-            "waiting": sum(len(each.view.waiting) for each in system.all_below()),
+            "running": len(running),
+            "waiting": self._waiting(),
             "ended": self._ended,
             "beat": self._beats,
             "places": places,

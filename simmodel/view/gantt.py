@@ -238,7 +238,7 @@ def shares(
     return grid.reshape(tall + 2, wide + 2).cumsum(axis=0).cumsum(axis=1)[:tall, :wide]
 
 
-_SHOWN = 24  # of more processors, idle ones are left out
+_SHOWN = 8  # of more processors, idle ones are left out
 _MOST = 4000  # most rectangles drawn one by one; more are averaged in an image
 LABELLED = 120  # most executions that are labelled
 
@@ -309,7 +309,7 @@ def processor_rows(result: TaskRecord, processors: Sequence[str] | None = None) 
     Parameters
     ----------
     processors
-        names, from the top down; default: all, or the used ones of more than 24
+        names, from the top down; default: all, or the used ones of more than 8
 
     Raises
     ------
@@ -402,7 +402,7 @@ def machine_gantt(
     Parameters
     ----------
     processors
-        names, from the top down; default: all, or the used ones of more than 24
+        names, from the top down; default: all, or the used ones of more than 8
     labels
         label executions with their tasks; default: if they are few
     title, figsize, ax
@@ -445,7 +445,7 @@ def machine_gantt(
 
 
 def used_processors(result: TaskRecord) -> list[int]:
-    """Return the rows of the processors that plots show: all, or the used ones of more than 24."""
+    """Return the rows of the processors that plots show: all, or the used ones of more than 8."""
     count = len(result.processors)
     used = np.unique(result.placed[result.placed >= 0])
     core = positions(result.cpu_phases["core"], result.processors["processor"].tolist())

@@ -29,9 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Page", "live_document"]
 
 _MISSING = -(2**31)  # for nan among whole numbers
+_TILES = 5
 _POINTS = 20_000  # of a line; longer ones are averaged
 _AVERAGES = 4_000
-_ORIGIN = "0 {unit} on this page is {at:,.12g} {unit} of the log, in which --at, --until, --schedule and explain count"
+_ORIGIN = (
+    "The page begins at {at:,.12g} {unit} of the log. Options that name an instant count from 0 {unit} of the log."
+)
 _LONG = 200_000  # characters of a scenario that is not indented
 Column = tuple[str, str, Any]
 """A column of a table: its name, its kind (number, bytes, seconds, instant or text) and its values."""
@@ -50,6 +53,10 @@ class Page:
         the unit of time, ``"s"`` if times are seconds
     facts, notes
         pairs of label and text; sentences
+    tiles
+        the labels of the facts that matter most: five are shown at once, the others when asked for
+    since, now
+        what second 0 of the page is; an instant that is marked
     scenario
         the document from which the run can be repeated, or an empty one; ``None``: the page is not that of a log
 
@@ -68,6 +75,9 @@ class Page:
         *,
         unit: str = "s",
         facts: Iterable[tuple[str, str]] = (),
+        tiles: Iterable[str] = (),
+        since: str = "the start",
+        now: float | None = None,
         notes: Iterable[str] = (),
         scenario: Mapping[str, Plain] | None = None,
     ) -> None:
@@ -82,6 +92,9 @@ class Page:
             "span": self._span,
             "unit": unit,
             "facts": [list(each) for each in facts],
+            "tiles": [],
+            "since": since,
+            **({} if now is None else {"now": float(now)}),
             "notes": list(notes),
             "scenario": _written(scenario) if scenario else "",
             "origin": "" if scenario is None or not started else _ORIGIN.format(unit=unit, at=float(started)),
@@ -89,6 +102,8 @@ class Page:
             "explained": {},
             "footer": f"made by simmodel {versions()['simmodel']}",
         }
+        known = [label for label, _ in self._head["facts"]]
+        self._head["tiles"] = [label for label in dict.fromkeys([*tiles, *known]) if label in known][:_TILES]
 
     # ------------------------------------------------------------------ parts
 
@@ -132,12 +147,15 @@ class Page:
         span: tuple[NDArray[np.float64], NDArray[np.float64]],
         in_table: bool = False,
         labels: Sequence[tuple[int, int, str]] | None = None,
-        places: Sequence[tuple[str, int, str]] | None = None,
+        places: Sequence[tuple[str, int, str, int]] | None = None,
         place: ArrayLike | None = None,
         choice: str = "place",
+        beside: int = 1,
         kinds: Sequence[tuple[str, str]] | None = None,
         kind: ArrayLike | None = None,
         others: str = "",
+        axis: str = "",
+        empty: str = "",
     ) -> None:
         """Add a schedule: rectangles over time on rows such as processors or nodes.
 
@@ -158,14 +176,17 @@ class Page:
         labels
             names of rows: the first, the one behind the last, the name
         places, place
-            name, number of rows and column of the waits ("": ``wait``) of each place to choose from, and for each
-            rectangle the number of its place
-        choice
-            what is chosen from them
+            name, number of rows, column of the waits ("": ``wait``) and number of the run of each place to choose from,
+            and for each rectangle the number of its place
+        choice, beside
+            what is chosen from them, and how many stand beside each other on one axis
         kinds, kind
-            label and colour of each kind of rectangle, and for each its kind; default: coloured by the table
+            label and colour (``c0`` to ``c6`` of the theme, "": hollow) of each kind of rectangle, and for each its
+            kind; default: coloured by the table
         others
             what rectangles without a row of the table are
+        axis, empty
+            the title of the axis of rows; a sentence for a schedule without a rectangle
         """
         order = np.lexsort((span[0], *(() if place is None else (np.asarray(place),))))
 
@@ -185,25 +206,48 @@ class Page:
                 "labels": None if labels is None else [list(each) for each in labels],
                 "places": None
                 if places is None
-                else [{"name": name, "rows": int(size), "colour": colour} for name, size, colour in places],
+                else [
+                    {"name": name, "rows": int(size), "colour": colour, "run": run}
+                    for name, size, colour, run in places
+                ],
                 "place": sorted_by_start(place),
                 "choice": choice,
+                "shown": beside,
                 "kinds": None if kinds is None else [{"label": name, "colour": colour} for name, colour in kinds],
                 "kind": sorted_by_start(kind),
                 "others": others,
+                "axis": axis,
+                "empty": empty,
             }
         )
 
-    def lines(self, title: str, *lines: tuple[str, Steps], limit: Steps | None = None) -> None:
-        """Add quantities over time, each with its label; ``limit`` is drawn dashed, as the capacity.
+    def lines(
+        self, title: str, *lines: tuple[str, Steps], axis: str = "", empty: str = "", limit: Steps | None = None
+    ) -> None:
+        """Add quantities over time.
 
         Of more than 20,000 steps exact averages over 4,000 equal intervals are shown, which the label says.
+
+        Parameters
+        ----------
+        title
+            the heading
+        lines
+            label and values of each
+        axis
+            the unit of the quantity
+        empty
+            a sentence for quantities that are 0 all the time
+        limit
+            drawn dashed, as the capacity
         """
         shown = [self._line(label, steps, area=len(lines) == 1) for label, steps in lines]
         if limit is not None:
             shown.append({**self._line("in service", limit), "grey": True})
         before = 0 if len(lines) > 1 else sum(panel["type"] == "lines" for panel in self._head["panels"])
-        self._head["panels"].append({"type": "lines", "title": title, "lines": shown, "shift": before})
+        self._head["panels"].append(
+            {"type": "lines", "title": title, "lines": shown, "shift": before, "axis": axis, "empty": empty}
+        )
 
     def heat(self, title: str, rows: str, parts: Sequence[tuple[str, Steps]], bins: int = 480) -> None:
         """Add shares (0 to 1) of many rows over time as shades: exact averages over equal intervals.
@@ -271,20 +315,40 @@ class Page:
             }
         )
 
-    def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike]) -> None:
-        """Add cumulative distributions, each by label and values (of the kind "seconds" or "number")."""
+    def curve(self, title: str, kind: str, *curves: tuple[str, ArrayLike], axis: str, empty: str) -> None:
+        """Add cumulative distributions.
+
+        Parameters
+        ----------
+        title
+            the heading
+        kind
+            of the values: "seconds" or "number"
+        curves
+            label and values of each
+        axis, empty
+            the title of the axis of values; a sentence if there is no value
+        """
         found = []
         for label, values in curves:
             at, share = distribution(np.asarray(values, dtype=np.float64))
             if len(at):
                 found.append({"label": label, "values": at.tolist(), "shares": share.tolist()})
-        if found:
-            self._head["panels"].append({"type": "curve", "title": title, "kind": kind, "curves": found})
+        self._head["panels"].append(
+            {"type": "curve", "title": title, "kind": kind, "curves": found, "axis": axis, "empty": empty}
+        )
 
-    def grid(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Add a short table of texts."""
-        shown = [list(row) for row in rows]
-        self._head["panels"].append({"type": "grid", "title": title, "columns": list(columns), "rows": shown})
+    def grid(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], first: int = 0) -> None:
+        """Add a short table of texts; the rows after the ``first`` are shown when asked for (0: all at once)."""
+        self._head["panels"].append(
+            {
+                "type": "grid",
+                "title": title,
+                "columns": list(columns),
+                "rows": [list(row) for row in rows],
+                "first": first,
+            }
+        )
 
     # ------------------------------------------------------------------ the file
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import summary
+from simmodel.metrics.batch import MACHINE_METRICS, METRICS, summary
 from simmodel.metrics.comparison import wait_difference
-from simmodel.metrics.report import duration, metric_rows
+from simmodel.metrics.report import duration, metric_rows, metric_text
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
 from simmodel.records.steps import Steps
 from simmodel.records.task_record import MOMENTS, PHASES
-from simmodel.view.gantt import PHASE_COLOURS, WORK_FOR_OTHERS, pieces, processor_rows
+from simmodel.view.gantt import pieces, processor_rows
 from simmodel.view.grid_plots import busiest_links, site_positions
 from simmodel.view.page.document import Column, Page
 from simmodel.work.table import Words, rows_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from simmodel.metrics.statistics import Interval
     from simmodel.records.broker_record import GridRecord
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.records.task_record import TaskRecord
@@ -36,8 +38,23 @@ __all__ = ["comparison_page", "expected_page", "grid_page", "job_page", "machine
 _INSTANTS = ("submit", "start", "end", "eligible", "assigned", "queued", "executing", "finished")
 _SECONDS = ("wait", "run", "requested", "turnaround", "lost", "checkpointing")
 _BYTES = ("used_memory", "requested_memory", "bytes_in", "bytes_out")
+_SUBMITTED = "the first submission"
+_TILES = (
+    *("jobs", "jobs never started"),
+    *(METRICS[name][1] for name in ("wait_mean", "wait_p95", "bounded_slowdown_mean", "utilisation", "makespan")),
+)
+_MACHINE_TILES = (
+    "tasks",
+    *(MACHINE_METRICS[name][1] for name in ("makespan", "slr", "utilisation", "energy", "speedup")),
+)
+_PHASES = {"execution": "c0", "setup": "c1", "transfer": "c2", "reconfiguration": "c3"}
+"""The colours of phases in the theme of a page; waits are hollow."""
+_BESIDE = 3  # schedules of a comparison
 _FLOWS = 40  # rows of the table of flows
 _LINKS, _PAIRS = 2_000, 300  # lines of a map: links, or pairs of sites
+
+
+_SINCE_NOW = "from now on"
 
 
 def _kind(name: str, values: Any) -> str:
@@ -74,7 +91,7 @@ def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> P
     page = _begun(result)
     _schedule(page, result, result.held())
     _over_time(page, result)
-    _distributions(page, result)
+    _distributions(page, ("wait", result))
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
     return page
 
@@ -103,9 +120,14 @@ def expected_page(result: JobRecord, now: float, running_jobs: Set[int | str]) -
     about = f"{int(running.sum()):,} running, {int((~running).sum()):,} waiting"
     head = f"{about}; waiting jobs are shown where a simulation starts them"
     begin = min(now, float(np.nanmin(start, initial=now)))
-    page = Page(result.name, head, begin, max(result.ended, float(np.nanmax(end, initial=now))), facts=facts)
+    facts += [(f"all end by, {_SINCE_NOW}", duration(float(np.nanmax(end, initial=now)) - now))]
+    waits = start[~running] - now
+    if np.isfinite(waits).any():
+        facts.append((f"last start, {_SINCE_NOW}", duration(float(np.nanmax(waits)))))
+    last = max(result.ended, float(np.nanmax(end, initial=now)))
+    page = Page(result.name, head, begin, last, facts=facts, since="the first start of a job that runs", now=now)
     _schedule(page, result, result.held())
-    page.lines("processors in use", ("expected", result.busy()))
+    page.lines("processors in use", ("expected", result.busy()), axis="processors", empty="no job runs or will")
     status = np.where(running, "running", "waiting")
     page.table("jobs", "job", _columns(result.jobs.with_columns(status=status), "job"))
     return page
@@ -127,7 +149,7 @@ def grid_page(
         _map(page, result, links)
     _schedule(page, result, held)
     _over_time(page, result)
-    _distributions(page, result)
+    _distributions(page, ("wait", result))
     flows = result.flows
     if len(flows):
         order = np.argsort(-flows["bytes"], kind="stable")[:_FLOWS]
@@ -208,11 +230,12 @@ def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None)
         result.ended,
         unit=unit,
         facts=machine_rows(result),
+        tiles=_MACHINE_TILES,
         notes=result.report.lines(),
         scenario=result.scenario,
     )
     names, edges, (boxes, phase, task), left_out = processor_rows(result)
-    kinds = [(name, PHASE_COLOURS.get(name, "#e4e6ea")) for name in PHASES]
+    kinds = [(name, _PHASES.get(name, "")) for name in PHASES]
     page.boxes(
         f"tasks by processor ({left_out})" if left_out else "tasks by processor",
         task,
@@ -221,15 +244,19 @@ def machine_page(result: TaskRecord, explained: Mapping[int, str] | None = None)
         int(edges[-1]),
         span=(boxes.start, boxes.end),
         labels=list(zip(edges[:-1].tolist(), edges[1:].tolist(), names, strict=True)),
-        kinds=[*kinds, ("core works for others", WORK_FOR_OTHERS)],
+        kinds=[*kinds, ("core works for others", "c4")],
         kind=phase,
         others="work for others, or a stopped execution",
+        axis="processor",
+        empty=_none_ran(result.tasks, "task"),
     )
     _transfers(page, result)
-    page.lines("busy processors", ("busy", result.busy()))
+    busy = result.busy()
+    page.lines("busy processors", ("busy", busy), axis="processors", empty="no processor was ever busy")
     for pool, steps in result.memory.items():
         if len(steps.times):
-            page.lines(f"memory used in {pool}, GB", ("used", steps.scaled(1e-9)))
+            used = ("used", steps.scaled(1e-9))
+            page.lines(f"memory used in {pool}", used, axis="GB", empty=f"{pool} was never used")
     columns = [
         (name, "instant" if kind == "number" and name in (*MOMENTS, "assigned") else kind, values)
         for name, kind, values in _columns(result.tasks, "task")
@@ -267,9 +294,10 @@ def _transfers(page: Page, result: TaskRecord) -> None:
         below,
         span=(start[which], end[which]),
         labels=labels,
-        kinds=[("transfer", PHASE_COLOURS["transfer"])],
+        kinds=[("transfer", _PHASES["transfer"])],
         kind=np.zeros(len(which), dtype=np.uint8),
         others="a transfer of no task",
+        axis="from → to",
     )
 
 
@@ -283,9 +311,26 @@ def _begun(result: JobRecord) -> Page:
         result.started,
         result.ended,
         facts=facts,
+        tiles=_TILES,
+        since=_SUBMITTED,
         notes=result.report.lines(),
         scenario=result.scenario,
     )
+
+
+def _none_ran(table: Table, one: str) -> str:
+    """Return why there is no execution: what became of the work, and the reasons."""
+    if not len(table):
+        return f"there is no {one}"
+    states = Counter(table["status"].tolist())
+    count = len(table)
+    if len(states) > 1:
+        text = f"no {one} ran: {', '.join(f'{n:,} {state}' for state, n in states.items())}"
+    else:
+        text = f"all {count:,} {one}s were {next(iter(states))}" if count > 1 else f"the {one} was {next(iter(states))}"
+    reasons = Counter(each for each in table["reason"].tolist() if each) if "reason" in table else Counter()
+    told = (reason if n == count else f"{reason} ({n:,})" for reason, n in reasons.items())
+    return text + (f": {', '.join(told)}" if reasons else "")
 
 
 def _schedules(
@@ -295,6 +340,7 @@ def _schedules(
     holders: Sequence[Table],
     rows: Sequence[NDArray[np.int64]],
     waits: Sequence[str],
+    choice: str = "place",
 ) -> None:
     """Add the executions and claims of each place of each run, to choose from.
 
@@ -304,10 +350,12 @@ def _schedules(
         the runs, and what held capacity in each
     rows, waits
         for each run, the rows of its jobs in the table of the page, and the column of their waits ("": ``wait``)
+    choice
+        what the runs, or the places of one run, are called
     """
     parts, spans = [], []
-    places: list[tuple[str, int, str]] = []
-    for result, held, row_of, wait in zip(results, holders, rows, waits, strict=True):
+    places: list[tuple[str, int, str, int]] = []
+    for run, (result, held, row_of, wait) in enumerate(zip(results, holders, rows, waits, strict=True)):
         by_place = _by_place(held)
         for place in result.places["place"].tolist():
             row, span, height = _held(result, place, held, by_place)
@@ -316,22 +364,26 @@ def _schedules(
             spans.append(span)
             of_run = [] if len(results) == 1 else [result.name]
             names = [*of_run, *([] if of_run and len(result.places) == 1 else [place])]
-            places.append((": ".join(names), height, wait))
+            places.append((": ".join(names), height, wait, run))
     row, low, high, place = np.concatenate(parts).T if parts else np.zeros((4, 0), dtype=np.int64)
     start, end = np.concatenate(spans).T if spans else np.zeros((2, 0))
     several = len(places) > 1
+    nodes = any(result.places["nodes"].any() for result in results)
     page.boxes(
         title,
         row,
         low,
         high,
-        max((height for _, height, _ in places), default=1),
+        max((each[1] for each in places), default=1),
         span=(start, end),
         in_table=len(results) == 1 and _as_in_table(results[0], row, start, end),
         places=places if several else None,
-        choice="run" if len(results) > 1 else "place",
+        choice=choice,
+        beside=min(len(results), _BESIDE),
         place=place if several else None,
         others="a claim of a process",
+        axis="node" if nodes else "processor",
+        empty=_none_ran(results[0].jobs, "job"),
     )
 
 
@@ -389,21 +441,46 @@ def _as_in_table(result: JobRecord, row: NDArray[np.int64], start: Any, end: Any
 
 
 def _over_time(page: Page, result: JobRecord) -> None:
-    page.lines("busy processors", ("busy", result.busy()), limit=result.capacity())
-    page.lines("waiting jobs", ("waiting", result.queue_length()))
+    _quantities(page, [("busy", result.busy())], [("waiting", result.queue_length())], result.capacity())
     if "idle_power" in result.places and float(result.places["load_power"].max()) > 0:
         from simmodel.metrics.power_and_energy import power
 
-        page.lines("power, kW", ("power", power(result).scaled(1e-3)))
+        page.lines("power", ("power", power(result).scaled(1e-3)), axis="kW")
 
 
-def _distributions(page: Page, result: JobRecord) -> None:
-    kept = result.jobs.where(result.counted)
-    page.curve("waits of the jobs that ended: share that waited at most so long", "seconds", ("wait", kept["wait"]))
+def _quantities(
+    page: Page, busy: Sequence[tuple[str, Steps]], waiting: Sequence[tuple[str, Steps]], limit: Steps | None = None
+) -> None:
+    page.lines("busy processors", *busy, axis="processors", empty="no processor was ever busy", limit=limit)
+    page.lines("waiting jobs", *waiting, axis="jobs", empty="no job ever waited")
 
 
-def comparison_page(results: Sequence[Any], name: str) -> Page:
+def _distributions(page: Page, *labelled: tuple[str, JobRecord]) -> None:
+    title = "waits of the jobs that ended: share that waited at most so long"
+    waits = [(label, result.jobs.where(result.counted)["wait"]) for label, result in labelled]
+    page.curve(title, "seconds", *waits, axis="wait", empty="no job ended, so that there is no wait to show")
+
+
+def comparison_page(
+    results: Sequence[Any],
+    name: str,
+    *,
+    choice: str = "run",
+    differences: Callable[[], Sequence[tuple[str, Sequence[Interval | None]]]] | None = None,
+    notes: Sequence[str] = (),
+) -> Page:
     """Return the page of several runs: metrics beside each other, quantities and waits on one axis, a schedule each.
+
+    Parameters
+    ----------
+    results, name
+        the runs; the heading
+    choice
+        what tells the runs apart, such as the policy
+    differences
+        returns metrics, each with its difference for each run; default: of the mean waits, from the first run
+    notes
+        sentences
 
     Raises
     ------
@@ -412,16 +489,24 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     """
     if not results or not all(isinstance(each, JobRecord) for each in results):
         raise InputError("needs the records of runs of jobs: compare them with results=True", place="to_html")
-    notes = dict.fromkeys(line for each in results for line in each.report.lines())
+    told = dict.fromkeys([*notes, *(line for each in results for line in each.report.lines())])
     begin, end = min(each.started for each in results), max(each.ended for each in results)
-    page = Page(name, counted(len(results), "run"), begin, end, notes=notes, scenario={})
+    page = Page(name, counted(len(results), "run"), begin, end, since=_SUBMITTED, notes=told, scenario={})
     rows = [dict(metric_rows(summary(each))) for each in results]
     labels = dict.fromkeys(label for row in rows for label in row)
-    cells = [[label, *(row.get(label, "") for row in rows)] for label in labels]
-    cells.append(
-        [f"difference of mean waits from {results[0].name}", "", *(_more(each, results[0]) for each in results[1:])]
-    )
-    page.grid("metrics", ("", *(each.name for each in results)), cells)
+    apart: Sequence[tuple[str, Sequence[Interval | None]]]
+    if differences is None:
+        apart = [("wait_mean", [None, *(wait_difference(each, results[0]) for each in results[1:])])]
+    else:
+        apart = differences()
+    first = [label for label in _TILES if label in labels][:_FIRST]
+    cells = [[label, *(row.get(label, "") for row in rows)] for label in first]
+    cells += [
+        [f"difference, {METRICS[metric][1]}", *(_more(metric, each) for each in found)] for metric, found in apart
+    ]
+    shown = len(cells)
+    cells += [[label, *(row.get(label, "") for row in rows)] for label in labels if label not in first]
+    page.grid("metrics", ("metric", *(each.name for each in results)), cells, shown)
     jobs = list(dict.fromkeys(job for each in results for job in each.jobs["job"].tolist()))
     row_of = {job: row for row, job in enumerate(jobs)}
     rows_of_run = [np.array([row_of[job] for job in each.jobs["job"].tolist()], dtype=np.int64) for each in results]
@@ -437,11 +522,12 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
         [each.held() for each in results],
         rows_of_run,
         [name for name, *_ in waits],
+        choice,
     )
-    page.lines("busy processors", *((each.name, each.busy()) for each in results))
-    page.lines("waiting jobs", *((each.name, each.queue_length()) for each in results))
-    ended = [(each.name, each.jobs.where(each.counted)["wait"]) for each in results]
-    page.curve("waits of the jobs that ended: share that waited at most so long", "seconds", *ended)
+    _quantities(
+        page, [(each.name, each.busy()) for each in results], [(each.name, each.queue_length()) for each in results]
+    )
+    _distributions(page, *((each.name, each) for each in results))
     about: list[Column] = [("job", "text", [str(job) for job in jobs])]
     if len(results[0].jobs) == len(jobs):
         about = [each for each in _columns(results[0].jobs, "job") if each[0] in _ABOUT]
@@ -449,15 +535,17 @@ def comparison_page(results: Sequence[Any], name: str) -> Page:
     return page
 
 
-def _more(result: JobRecord, other: JobRecord) -> str:
-    """Return how much longer the same jobs wait on average, with its sign, and its interval or why there is none."""
-    more = wait_difference(result, other)
+def _more(metric: str, more: Interval | None) -> str:
+    """Return a difference with its sign, and its interval or why there is none; "": it is the baseline."""
+    if more is None:
+        return "baseline"
     if not more.count:
         return ""
-    text = ("+" if more.mean > 0 else "−" if more.mean < 0 else "") + duration(abs(more.mean))
+    text = ("+" if more.mean > 0 else "−" if more.mean < 0 else "") + metric_text(metric, abs(more.mean))
     if more.why:
         return f"{text} (no interval: {more.why})"
-    return f"{text} ± {duration(more.half_width)}{' (not decided)' if 0 in more else ''}"
+    return f"{text} ± {metric_text(metric, more.half_width)}{' (not decided)' if 0 in more else ''}"
 
 
+_FIRST = 5  # metrics of a comparison that are shown at once
 _ABOUT = ("job", "submit", "processors", "requested", "user")

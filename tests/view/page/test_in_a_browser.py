@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,50 +14,15 @@ import pytest
 
 from simmodel import Job, Result, Task, Workflow, compare, simulate, start
 from simmodel.records import NetworkRecorder
+from tests.helpers.chromium import READY, settle, shown
 
 pytestmark = pytest.mark.live
 
-READY = "return document.documentElement.dataset.ready === 'true'"
 INNER = """
 const chart = window.simmodelPage.gantts[0];
 const box = chart.canvas.getBoundingClientRect();
 return [box.left, box.top, chart.margin, chart.inner, chart.plot, chart.wide];
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Headless Chromium of the system."""
-    needed = os.environ.get("SIMMODEL_NEED_BROWSER") == "1"
-    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        program = None
-    if program is None or driver is None:
-        message = "needs selenium, and chromium with chromedriver in the path (.ci/schedulers installs them)"
-        if needed:
-            pytest.fail(message)
-        pytest.skip(message)
-    options = webdriver.ChromeOptions()
-    options.binary_location = program
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1600"):
-        options.add_argument(option)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    found = webdriver.Chrome(options=options, service=Service(driver))
-    yield found
-    found.quit()
-
-
-def shown(browser: Any, path: Path, write: Any) -> Any:
-    """Write a page, open it, and wait until it has drawn itself."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    write(path)
-    browser.get(path.as_uri())
-    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(READY))
-    return browser
 
 
 @pytest.fixture(scope="module")
@@ -85,11 +48,6 @@ def longest_wait(week: Result) -> int:
 def view(browser: Any) -> tuple[float, float]:
     found = browser.execute_script("const v = window.simmodelPage.view; return [v.from, v.to]")
     return float(found[0]), float(found[1])
-
-
-def settle(browser: Any) -> None:
-    """Wait until what was asked for has been drawn."""
-    browser.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(() => arguments[0]()))")
 
 
 def point(browser: Any, week: Result, row: int) -> tuple[float, float]:
@@ -285,15 +243,8 @@ def test_lines_of_several_runs_are_means_of_a_few_pixels(browser: Any, tmp_path:
 
 def test_waits_are_marked_at_round_times(page: Any) -> None:
     texts = "[...document.querySelectorAll('[aria-label^=\"waits of\"] text')].map((e) => e.textContent)"
-    assert page.execute_script(f"return {texts}")[3:] == [
-        "0 s",
-        "10 s",
-        "1 min",
-        "10 min",
-        "1 h",
-        "6 h",
-        "1 d",
-    ]
+    marks = ["0 s", "1 s", "10 s", "1 min", "10 min", "1 h", "6 h", "1 d"]
+    assert page.execute_script(f"return {texts}")[5:] == [*marks, "wait, logarithmic", "share of jobs"]
 
 
 def test_the_name_of_a_processor_stands_at_its_row(browser: Any, tmp_path: Path) -> None:
@@ -305,24 +256,36 @@ def test_the_name_of_a_processor_stands_at_its_row(browser: Any, tmp_path: Path)
         "g.draw(); return found"
     )
     rows = page.execute_script("return window.simmodelPage.gantts[0].labels")
-    assert 10 < len(drawn) < len(rows)
+    assert len(drawn) == len(rows) > 20
     assert all(name == next(each for low, high, each in rows if low <= row < high) for name, row in drawn)
 
 
-def test_a_run_without_a_job_has_whole_axes_and_steps_are_drawn_as_steps(browser: Any, tmp_path: Path) -> None:
-    page = shown(browser, tmp_path / "none.html", simulate(2, [Job(id=1, run=10, processors=4)], "easy").to_html)
-    drawn = page.execute_script(
-        "const found = [], line = window.simmodelPage.charts[1];"
-        "line.names({ fillText: (text) => found.push(text) });"
-        "return [found, window.simmodelPage.view.to]"
+def test_an_empty_picture_says_why(browser: Any, tmp_path: Path) -> None:
+    jobs = [Job(id=number, submit=10 * number, run=10, processors=4) for number in range(12)]
+    page = shown(browser, tmp_path / "none.html", simulate(2, jobs, "easy").to_html)
+    said = page.execute_script("return [...document.querySelectorAll('.empty')].map((e) => e.textContent)")
+    assert said == [
+        "all 12 jobs were rejected: larger than the machine",
+        "no processor was ever busy",
+        "no job ever waited",
+        "no job ended, so that there is no wait to show",
+    ]
+    assert page.execute_script("return document.querySelectorAll('canvas').length") == 0
+
+
+def test_ticks_are_whole_where_the_quantity_is(browser: Any, tmp_path: Path) -> None:
+    page = shown(browser, tmp_path / "one.html", simulate(2, [Job(id=1, run=10)], "easy").to_html)
+    ticks = page.execute_script(
+        "const found = []; window.simmodelPage.charts[1].names({ fillText: (text) => found.push(text) }); return found"
     )
-    assert drawn == [["1", "0"], 1]
+    assert ticks == ["0", "1", "2"]  # the capacity is 2
+
+
+def test_steps_are_drawn_as_steps(browser: Any, tmp_path: Path) -> None:
     jobs = [Job(id=number, run=90, processors=4 if number == 3 else 1) for number in range(4)]
     page = shown(browser, tmp_path / "few.html", simulate(4, jobs, "fcfs").to_html)
     path = page.execute_script("return document.querySelector('[aria-label^=\"waits of\"] path').getAttribute('d')")
-    assert path == "M40.0,154.0H40.0V44.5H404.0V8.0H404"
-    page.execute_script("document.querySelectorAll('.chart details').forEach((e) => { e.open = true })")
-    settle(page)
+    assert path == "M56.0,206.0H56.0V57.5H804.0V8.0H804"  # 0 to 75 % at once, and to 100 % at the longest wait
     rows = page.execute_script(
         "const last = [...document.querySelectorAll('.chart')].at(-1);"
         "return [...last.querySelectorAll('tbody tr')].map((e) => e.innerText)"
@@ -333,7 +296,7 @@ def test_a_run_without_a_job_has_whole_axes_and_steps_are_drawn_as_steps(browser
 def test_each_picture_has_a_name_and_a_table_behind_it(page: Any) -> None:
     pictures = page.execute_script(
         "return [...document.querySelectorAll('[role=img]')].map((e) => [e.getAttribute('aria-label'),"
-        " !!e.closest('.chart').querySelector('details')])"
+        " !!e.closest('.chart').querySelector('details, table')])"
     )
     assert len(pictures) >= 4
     assert all(label and behind for label, behind in pictures)
@@ -439,7 +402,7 @@ def test_a_link_on_the_map_is_pointed_at_and_opened(grid_page: Any, grid: tuple[
     text = grid_page.execute_script("return document.querySelector('.tip').textContent")
     assert text.startswith("link: T0--T1-1\nbetween: T0 – T1-1\n")
     assert f"moved: {first['bytes'] / 1e9:,.3f} GB" in text
-    opened = facts_of(grid_page, ".beside .picked")
+    opened = facts_of(grid_page, ".details .of-map")
     mean = float(f"{100 * first['utilisation']:.3g}")
     assert opened["mean load"] == f"{mean:g} %"
     wide = "return window.simmodelPage.maps[0].links.map((e) => parseFloat(e.drawn.style.strokeWidth))"
@@ -461,7 +424,7 @@ def test_a_site_opens_with_its_hosts_and_its_queue(grid_page: Any, grid: tuple[A
             "Object.getPrototypeOf(chart.constructor).cursor = arguments[0]; page.markAll()",
             at,
         )
-        facts = facts_of(grid_page, ".beside .picked")
+        facts = facts_of(grid_page, ".details .of-map")
         runs = here & (jobs["start"] <= at) & ~(jobs["end"] <= at)
         waits = here & (jobs["queued"] <= at) & ~(jobs["start"] <= at) & ~(jobs["end"] <= at)
         assert facts["running"] == str(runs.sum())
@@ -480,7 +443,7 @@ def test_a_job_is_found_by_its_id_with_its_files(grid_page: Any, grid: tuple[Any
     moved = next(row for row in files.rows() if str(row["way"]).startswith("from "))
     grid_page.execute_script("window.simmodelPage.rows.find(String(arguments[0]))", moved["job"])
     grid_page.execute_script("document.querySelector('tr[data-row]').click()")
-    shown = texts(grid_page, "section .picked tbody tr")
+    shown = texts(grid_page, ".details .picked tbody tr")
     own = [row for row in files.rows() if row["job"] == moved["job"]]
     assert [row[:2] for row in shown] == [[row["file"], row["way"]] for row in own]
 
@@ -510,7 +473,7 @@ def test_a_run_that_is_killed_leaves_its_page(browser: Any) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as run:
         assert run.stdout is not None
         browser.get(run.stdout.readline().strip())
-        wait("window.simmodelPage !== undefined")
+        wait("window.simmodelPage?.table.columns[0].values.length === 1000")
         run.kill()
         wait("document.querySelector('.now').textContent.startsWith('the run is gone')")
     assert browser.execute_script("return window.simmodelPage.table.columns[0].values.length") == 1000
@@ -527,14 +490,21 @@ def test_a_run_draws_its_cores_and_its_queue_from_the_first_message_on(browser: 
         assert "browser with scripts" not in browser.execute_script("return document.body.innerText")
         for waiting in (28, 27):
             view.publish(view.state())
-            there = f"document.querySelector('#page')?.innerText.includes('now {waiting},')"
+            there = f"document.querySelector('#page')?.innerText.includes('{waiting}')"
             WebDriverWait(browser, 60, 0.05).until(lambda driver, there=there: driver.execute_script(f"return {there}"))
             simulation.run(until=simulation.env.now + 35)
-        points = browser.execute_script(
-            "return [...document.querySelectorAll('#page polyline')].map((e) => e.getAttribute('points').split(' '))"
+        lines = browser.execute_script(
+            "const lines = window.simmodelPage.charts.filter((e) => e.lines).map((e) => e.lines[0]);"
+            "return lines.map((e) => [...e.times].map((at, i) => [at, e.values[i]]))"
         )
-        assert [len(each) for each in points] == [2, 2]
-        assert texts(browser, "#page tbody tr") == [["batch", "5", "8", "27"]]
+        record = simulation.result()
+        for line, quantity in zip(lines, (record.busy(), record.queue_length()), strict=True):
+            assert len(line) >= 3  # two messages, and the end between them
+            assert all(value == quantity.at(at) for at, value in line)
+        seen = "const g = window.simmodelPage.gantts[0]; return [...g.start].map((at, i) => [at, g.low[i], g.high[i]])"
+        assert browser.execute_script(seen) == [[35, 0, 5], [70, 0, 5]]
+        assert browser.execute_script("return document.querySelector('h1').textContent") == "watched"
+        assert ["batch", "5", "8", "27"] in texts(browser, "#page tbody tr")
     browser.get_log("browser")
 
 
@@ -569,6 +539,7 @@ def test_a_run_is_watched_paused_stepped_and_seen_to_its_end(browser: Any) -> No
         pause.click()
         thread.join()
     wait("window.simmodelLive.over")
+    assert browser.execute_script("return document.querySelector('#live b').textContent") == "ended"
     wait(f"window.simmodelPage.head.span[1] === {simulation.result().ended}")
     ends = browser.execute_script("return [...window.simmodelPage.table.columns.find((c) => c.name === 'end').values]")
     assert ends == record.jobs["end"].tolist()
