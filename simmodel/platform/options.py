@@ -10,7 +10,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.models import PREDICTORS
-from simmodel.platform.signals import Signal, signals_of
+from simmodel.platform.signals import NO_SIGNALS, Signal, signals_of
 
 __all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 
@@ -39,6 +39,10 @@ ESTIMATES = ("requested", "exact", "cqsim")
 def _by_name(value: Any) -> Any:
     """Return the name of a predictor that has one, else the value."""
     return getattr(value, "known_as", None) or value
+
+
+def _signals(given: Any) -> Any:
+    return signals_of(given) if given else NO_SIGNALS
 
 
 def _estimates(_options: Options, field: attrs.Attribute[Any], value: Any) -> None:
@@ -169,7 +173,7 @@ class ClusterOptions(Options):
     )
     signals: Mapping[str, Signal] = attrs.field(
         factory=dict,
-        converter=signals_of,
+        converter=_signals,
         metadata={
             "flag": "--signal",
             "text": "NAME=FILE",
