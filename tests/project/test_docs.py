@@ -275,7 +275,7 @@ def test_each_part_of_the_tutorial_ends_with_a_picture_made_by_its_last_lines() 
 
 
 def test_the_table_of_formats_has_each_format_and_each_reader_and_writer() -> None:
-    rows = PAGES["docs/reference/formats.md"].table("Formats")
+    rows = PAGES["docs/reference/formats.md"].table("File formats")
     platforms = {"hetsim", "simgrid"}
     assert [row[0].strip("`") for row in rows] == [*FORMATS, *WORKFLOW_FORMATS, *sorted(platforms)]
     named = {name for row in rows for name in names_in(row[2])}
