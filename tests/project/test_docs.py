@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -262,6 +263,20 @@ def test_each_page_is_of_one_of_four_kinds() -> None:
         "docs/gallery.md",
         "docs/index.md",
     ]
+
+
+OTHERWISE = {
+    *("acting", "beside", "better", "calibration", "centre", "containers", "experiments", "from_simpy", "grid", "learning"),
+    *("malleable", "pages", "papers", "referee", "resources", "scenarios", "surrogates", "topology", "twin", "slurm"),
+}
+"""Pages that still begin with something else."""
+
+
+@pytest.mark.parametrize("name", [name for name in OF_A_KIND if Path(name).stem not in OTHERWISE])
+def test_a_page_begins_with_what_the_reader_will_have_at_its_end(name: str) -> None:
+    begin = "Here (is|are)" if name.startswith("docs/reference/") else "At the end"
+    first = PAGES[name].text.split("\n\n")[1]
+    assert re.match(begin, first), first
 
 
 def test_each_part_of_the_tutorial_ends_with_a_picture_made_by_its_last_lines() -> None:
