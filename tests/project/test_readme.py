@@ -38,8 +38,12 @@ OWN = {
     if line.startswith("simmodel ") and can_run(line)
 }
 LONG = {
-    *(f"docs/how_to/{name}.md" for name in ("calibration", "centre", "experiments", "grid", "papers", "resources")),
-    *(f"docs/how_to/{name}.md" for name in ("scenarios", "surrogates", "topology")),
+    *(
+        f"docs/how_to/{name}.md"
+        for name in ("broker", "calibrate", "explore", "grid_what_if", "learn", "network_placement")
+    ),
+    *(f"docs/how_to/{name}.md" for name in ("noisy_neighbours", "optimise", "papers", "placement", "record_limits")),
+    *(f"docs/how_to/{name}.md" for name in ("recorded_machines", "sensitivity", "shared_processor", "surrogates")),
     *(f"docs/{name}.md" for name in ("gallery", "tour")),
 }
 """Pages whose examples run for seconds: by default they are only compiled, and what they import exists."""
