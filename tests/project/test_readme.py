@@ -40,8 +40,13 @@ OWN = {
     if line.startswith("simmodel ") and can_run(line)
 }
 LONG = {
-    *(f"docs/how_to/{name}.md" for name in ("calibration", "centre", "experiments", "grid", "papers", "resources")),
-    *(f"docs/how_to/{name}.md" for name in ("scenarios", "surrogates", "topology", "portfolio")),
+    *(
+        f"docs/how_to/{name}.md"
+        for name in ("broker", "calibrate", "explore", "grid_what_if", "learn", "network_placement")
+    ),
+    *(f"docs/how_to/{name}.md" for name in ("noisy_neighbours", "optimise", "papers", "placement", "portfolio")),
+    *(f"docs/how_to/{name}.md" for name in ("record_limits", "recorded_machines", "sensitivity", "shared_processor")),
+    "docs/how_to/surrogates.md",
     *(f"docs/tutorial/{name}.md" for name in ("1_a_first_log", "5_a_grid")),
     "docs/gallery.md",
 }
