@@ -190,11 +190,11 @@ def test_readme_commands_run_as_typed_in_a_fresh_folder(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout != "") == (0, True), f"{line}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [*PAGES, "CHANGELOG.md"])
 def test_links_and_pictures_exist(name: str) -> None:
     folder = (ROOT / name).parent
     missing = []
-    for link in re.findall(r"\]\(([^)]+)\)", PAGES[name].without_code):
+    for link in re.findall(r"\]\(([^)]+)\)", Page(ROOT / name).without_code):
         path, _, heading = link.partition("#")
         if "://" in path:
             continue
