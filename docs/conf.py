@@ -250,7 +250,7 @@ def setup(app: Sphinx) -> None:
     app.connect("doctree-resolved", full_size)
     app.connect("missing-reference", exported)
     app.connect("object-description-transform", no_values_in_contents)
-    app.connect("html-page-context", site_search.add_scripts)
+    app.connect("html-page-context", site_search.for_search)
     app.connect("html-page-context", site_moved.lead_on)
     for write in (site_search.write_index, site_gallery.write_files, site_moved.write_old_pages):
         app.connect("build-finished", write)

@@ -1,4 +1,4 @@
-"""The gallery on the site: thumbnails, the code of each picture as a file, and live pages, which are made with the site.
+"""The gallery on the site: thumbnails, the code of each picture as a file, and live pages made with the site.
 
 An example is a section of ``gallery.md`` with a picture. Its Python is a file to download; Python that writes a page
 (``to_html("week.html")``) is run, and the page stands beside it.
@@ -39,7 +39,11 @@ class Example:
     @property
     def code(self) -> str:
         """Its Python, as a file."""
-        blocks = [each.astext() for each in self.section.findall(nodes.literal_block) if each.get("language") in ("python", "py")]
+        blocks = [
+            each.astext()
+            for each in self.section.findall(nodes.literal_block)
+            if each.get("language") in ("python", "py")
+        ]
         return "\n\n".join([f'"""{self.title}."""', *blocks]) + "\n" if blocks else ""
 
     @property
@@ -50,15 +54,15 @@ class Example:
     @property
     def links(self) -> dict[str, str]:
         """What can be opened or downloaded, with the words that say so."""
-        pages = {page: "Open the live page" for page in self.pages}
+        pages = dict.fromkeys(self.pages, "Open the live page")
         return pages | ({f"{self.name}.py": "Download as a file"} if self.code else {})
 
 
 def examples(doctree: nodes.document) -> Iterator[Example]:
     """Yield the examples of the gallery."""
     for section in doctree.findall(nodes.section):
-        picture = next(iter(section.findall(nodes.image)), None)
-        if picture is not None and not any(section.findall(lambda each: isinstance(each, nodes.section) and each is not section)):
+        picture = next((found for child in section.children for found in child.findall(nodes.image)), None)
+        if picture is not None and not isinstance(section.parent, nodes.document):
             yield Example(section, picture)
 
 

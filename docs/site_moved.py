@@ -1,4 +1,4 @@
-"""Leads from the addresses of earlier versions on: a small page where a page was, and a script where only sections moved.
+"""Leads from the addresses of earlier versions on: a small page where a page was, a script where only sections moved.
 
 ``moved.toml`` has the old addresses and the new ones, with or without an anchor.
 """
@@ -29,7 +29,10 @@ PAGE = """\
 <head>
 <meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="robots" content="noindex">
 <title>This page has moved - simmodel</title>
-<style>:root {{ color-scheme: light dark; font-family: sans-serif; }} body {{ margin: 2rem auto; max-width: 40rem; padding: 0 1rem; }}</style>
+<style>
+:root {{ color-scheme: light dark; font-family: sans-serif; }}
+body {{ margin: 2rem auto; max-width: 40rem; padding: 0 1rem; }}
+</style>
 <script>{script}</script>
 </head>
 <body>

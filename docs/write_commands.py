@@ -64,9 +64,14 @@ def spelling(action: argparse.Action) -> str:
     return " ".join(filter(None, [", ".join(action.option_strings), value]))
 
 
+def code(found: re.Match[str]) -> str:
+    """Return a command or an option in a text as code."""
+    return f"`{found[1] or found[2]}`"
+
+
 def meaning(action: argparse.Action) -> str:
     """Return what an argument does, and its default unless the text says it."""
-    text = re.sub(r"'(simmodel [^']+)'", r"`\1`", (action.help or "").replace("%%", "%"))
+    text = re.sub(r"'(simmodel [^']+)'|(?<![\w-])(--[a-z][\w-]*)", code, (action.help or "").replace("%%", "%"))
     usual = action.default
     if usual not in (None, False, True, argparse.SUPPRESS, []) and "default" not in text:
         text += f" (default: {usual})"

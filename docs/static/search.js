@@ -3,8 +3,8 @@
 "use strict";
 
 {
-  const RARE = 1.2, LENGTH = 0.5; // how fast repetitions saturate, and how much long sections lose (BM25)
-  const WEIGHTS = { title: 2, pageTitle: 1, page: 0.5, synonym: 0.7, beginning: 0.5 };
+  const REPEATED = 1.2, LENGTH = 0.5; // how fast repetitions saturate, and how much long sections lose (BM25)
+  const WEIGHTS = { title: 2, pageTitle: 1, page: 0.5, synonym: 0.7, beginning: 0.5, apart: 0.3 };
   const KINDS = [[/^simmodel/, 0.6], [/^notebooks/, 0.8], [/^CONTRIBUTING/, 0.6]]; // the rest: 1
   const MOST = 30;
 
@@ -16,80 +16,79 @@
   const { pages, sections, words } = SECTIONS;
   const bodies = new Map(Object.entries(words));
   const mean = sections.reduce((sum, section) => sum + section[3], 0) / sections.length;
-  const titles = sections.map(section => new Set(stems(section[2])));
-  const pageTitles = pages.map(page => new Set(stems(page[1])));
-  const all = new Set([...bodies.keys(), ...titles.flatMap(title => [...title])]);
-  const groups = SECTIONS.synonyms.map(group => group.map(stems));
+  const titles = sections.map(section => stems(section[2]));
+  const inTitles = titles.map(title => ` ${title.join(" ")} `);
+  const inPageTitles = pages.map(page => ` ${stems(page[1]).join(" ")} `);
+  const known = new Set([...bodies.keys(), ...titles.flat()]);
+  const groups = SECTIONS.synonyms.map(group => group.map(term => stems(term).join(" ")).filter(term => term));
 
-  /* How strongly each section is about one word: in its text, in its title, in the title of its page. */
-  const about = stem => {
+  /* How strongly each section is about a word or a phrase: in its text, in its title, in the title of its page. */
+  const about = term => {
     const found = new Map();
     const add = (at, value) => found.set(at, (found.get(at) || 0) + value);
-    const list = bodies.get(stem) || [];
+    const list = bodies.get(term) || [];
     for (let i = 0; i < list.length; i += 2) {
       const norm = 1 - LENGTH + (LENGTH * sections[list[i]][3]) / mean;
-      add(list[i], list[i + 1] / (list[i + 1] + RARE * norm));
+      add(list[i], list[i + 1] / (list[i + 1] + REPEATED * norm));
     }
-    sections.forEach((section, at) => {
-      if (titles[at].has(stem)) add(at, WEIGHTS.title * (0.5 + 0.5 / titles[at].size));
-      if (pageTitles[section[0]].has(stem)) add(at, WEIGHTS.pageTitle);
+    const size = term.split(" ").length;
+    sections.forEach(([page], at) => {
+      if (inTitles[at].includes(` ${term} `)) add(at, WEIGHTS.title * (0.5 + (0.5 * size) / titles[at].length));
+      if (inPageTitles[page].includes(` ${term} `)) add(at, WEIGHTS.pageTitle);
     });
     return found;
   };
 
-  /* The same for a term of several words: sections that have them all. */
-  const aboutAll = term => {
-    const [first, ...rest] = term.map(about);
+  /* The same for a phrase whose words stand apart: sections that have them all. */
+  const apart = term => {
+    const [first, ...rest] = term.split(" ").map(about);
     return new Map([...first].filter(([at]) => rest.every(each => each.has(at)))
-      .map(([at, value]) => [at, rest.reduce((sum, each) => sum + each.get(at), value) / term.length]));
+      .map(([at, value]) => [at, Math.min(value, ...rest.map(each => each.get(at)))]));
   };
 
-  /* What a question asks for: each word or known term, and with less weight what means the same. */
-  const concepts = asked => {
+  /* What a question asks for: of each word, and of all terms that mean the same, what they find, and of how many words. */
+  const concepts = question => {
+    let left = ` ${[...new Set(stems(question))].join(" ")} `;
     const found = [];
-    const known = groups.flatMap(group => group.map(term => [term, group])).sort((a, b) => b[0].length - a[0].length);
-    const claimed = new Set();
-    const has = term => asked.findIndex((_, at) => term.every((word, i) => asked[at + i] === word && !claimed.has(at + i)));
-    for (const [term, group] of known) {
-      const at = has(term);
-      if (at < 0) continue;
-      term.forEach((_, i) => claimed.add(at + i));
-      found.push([[term, 1], ...group.filter(other => other !== term).map(other => [other, WEIGHTS.synonym])]);
+    for (const group of groups) {
+      const named = group.filter(term => left.includes(` ${term} `)).sort((a, b) => b.length - a.length);
+      if (!named.length) continue;
+      for (const term of named) left = left.replace(` ${term} `, " ; ");
+      const finds = group.map(term => [about(term), named.includes(term) ? 1 : WEIGHTS.synonym]);
+      finds.push(...named.filter(term => term.includes(" ")).map(term => [apart(term), WEIGHTS.apart]));
+      found.push({ finds, size: named[0].split(" ").length });
     }
-    asked.forEach((word, at) => {
-      if (claimed.has(at)) return;
-      const longer = all.has(word) ? [] : [...all].filter(each => each.startsWith(word)).slice(0, 20);
-      found.push([[[word], 1], ...longer.map(each => [[each], WEIGHTS.beginning])]);
-    });
+    for (const word of left.split(" ").filter(each => each && each !== ";")) {
+      const longer = known.has(word) ? [] : [...known].filter(each => each.startsWith(word)).slice(0, 20);
+      found.push({ finds: [[about(word), 1], ...longer.map(each => [about(each), WEIGHTS.beginning])], size: 1 });
+    }
     return found;
   };
 
+  /* The best section of each page: [page, section, score]. */
   const ranked = question => {
-    const asked = [...new Set(stems(question))];
-    const scores = new Map();
-    const covered = new Map();
-    const wanted = concepts(asked);
-    wanted.forEach((concept, number) => {
-      const best = new Map();
-      for (const [term, weight] of concept)
-        for (const [at, value] of aboutAll(term)) best.set(at, Math.max(best.get(at) || 0, weight * value));
-      const rarity = Math.log(1 + (sections.length - best.size + 0.5) / (best.size + 0.5));
-      const ofPage = new Map();
+    const scores = new Map(), covered = new Map(), bestOf = new Map();
+    const wanted = concepts(question);
+    const all = wanted.reduce((sum, each) => sum + each.size, 0);
+    for (const { finds, size } of wanted) {
+      const best = new Map(), ofPage = new Map();
+      for (const [found, weight] of finds)
+        for (const [at, value] of found) best.set(at, Math.max(best.get(at) || 0, weight * value));
       for (const [at, value] of best) ofPage.set(sections[at][0], Math.max(ofPage.get(sections[at][0]) || 0, value));
+      const rarity = size * Math.log(1 + (sections.length - best.size + 0.5) / (best.size + 0.5));
       sections.forEach(([page], at) => {
         if (!ofPage.has(page)) return;
         scores.set(at, (scores.get(at) || 0) + rarity * ((best.get(at) || 0) + WEIGHTS.page * ofPage.get(page)));
-        covered.set(at, (covered.get(at) || 0) + 1);
+        covered.set(at, (covered.get(at) || 0) + size);
       });
-    });
-    const bestOf = new Map();
-    for (const [at, score] of scores) {
-      const [page, anchor, title] = sections[at];
-      const kind = KINDS.find(([pattern]) => pattern.test(pages[page][0]));
-      const value = score * (kind ? kind[1] : 1) * (covered.get(at) / wanted.length);
-      if (value > (bestOf.get(page) || [0, 0])[1]) bestOf.set(page, [at, value]);
     }
-    return [...bestOf].map(([page, [at, value]]) => [page, at, value]).sort((a, b) => b[2] - a[2]).slice(0, MOST);
+    for (const [at, score] of scores) {
+      const page = sections[at][0];
+      const kind = KINDS.find(([pattern]) => pattern.test(pages[page][0]));
+      const value = score * (kind ? kind[1] : 1) * (covered.get(at) / all);
+      if (value > (bestOf.get(page)?.[2] || 0)) bestOf.set(page, [page, at, value]);
+    }
+    return [...bestOf.values()].sort((a, b) => b[2] - a[2]).slice(0, MOST);
   };
 
   /* In the place of Sphinx's own: the results as it shows them, the best one last. */
