@@ -84,7 +84,7 @@ def page_title(app: Sphinx, docname: str) -> str:
 
 
 def write_index(app: Sphinx, error: Exception | None) -> None:
-    """Write ``sections.js``: pages, sections, the sections that have each stem or phrase and how often, and synonyms."""
+    """Write ``sections.js``: pages, sections, the sections that have each stem or phrase, how often, and synonyms."""
     if error is not None or app.builder.name != "html":
         return
     language = SearchEnglish({})
