@@ -28,8 +28,8 @@ PAGES = {
     ),
     "commands_site": (
         "Commands for Slurm and the twin",
-        "Here is every action of `simmodel slurm` and `simmodel twin` with its options, their defaults and examples, as "
-        "`simmodel slurm ACTION --help` prints them. The other commands are [on one page](commands.md).",
+        "Here is every action of `simmodel slurm` and `simmodel twin` with its options, their defaults and examples, "
+        "as `simmodel slurm ACTION --help` prints them. The other commands are [on one page](commands.md).",
     ),
 }
 """The title of each page, and how it begins."""
