@@ -177,12 +177,15 @@ def test_every_address_of_an_earlier_version_leads_to_a_section(site: Path, page
 
 @pytest.mark.long
 def test_the_page_of_an_old_address_leads_on(site: Path, browser: Any) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
     assert len(MOVED) > 20
-    for old in list(MOVED)[::9]:
+    for old in [*list(MOVED)[::9], list(MOVED)[-1]]:
         page, sign, anchor = old.partition("#")
         browser.get((site / f"{page}.html").as_uri() + sign + anchor)
         new, sign, anchor = MOVED[old].partition("#")
-        assert browser.current_url == (site / f"{new}.html").as_uri() + sign + anchor
+        there = (site / f"{new}.html").as_uri() + sign + anchor
+        WebDriverWait(browser, 20).until(lambda it, there=there: it.current_url == there, f"{old} -> {MOVED[old]}")
 
 
 # ---------------------------------------------------------------------- search
@@ -278,3 +281,8 @@ def test_a_button_copies_the_commands_of_a_block_without_prompt_and_output(site:
     texts = browser.execute_async_script(copied)
     assert len(texts) > 2
     assert [text for text in texts if text.startswith("$ ")] == []
+    browser.get((site / "simmodel/runs/__init__.html").as_uri())
+    texts = browser.execute_async_script(copied)
+    assert len(texts) > 2
+    for text in texts:
+        compile(text, "a copy", "exec")
