@@ -65,6 +65,7 @@ autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]

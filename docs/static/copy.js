@@ -1,16 +1,16 @@
-/* A button at each block of code that copies it; of commands with their output, the commands alone. */
+/* A button at each block of code that copies it; of lines with prompts and their output, the lines alone. */
 "use strict";
 
 addEventListener("DOMContentLoaded", () => {
+  const PROMPT = /^(\$|>>>|\.\.\.)( |$)/;
   const commands = text => {
     const lines = text.split("\n"), found = [];
-    let goes_on = false;
+    let goesOn = false;
     for (const line of lines) {
-      if (line.startsWith("$ ")) found.push(line.slice(2));
-      else if (goes_on) found.push(line);
-      goes_on = (goes_on || line.startsWith("$ ")) && line.endsWith("\\");
+      if (PROMPT.test(line) || goesOn) found.push(line.replace(PROMPT, ""));
+      goesOn = (goesOn || PROMPT.test(line)) && line.endsWith("\\");
     }
-    return found.length ? found.join("\n") : text;
+    return /^(\$|>>>) /m.test(text) ? found.join("\n") : text;
   };
   const copy = async text => {
     if (navigator.clipboard) return navigator.clipboard.writeText(text);
