@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 
 from tests.helpers import few_cases, stable_ids
-from tests.helpers.examples import ALL, FEW, THIRD
+from tests.helpers.examples import ALL, FEW, QUARTER
 from tests.helpers.stable_ids import pytest_generate_tests, pytest_make_parametrize_id
 
 BLOCKS = pytest.StashKey[int]()
@@ -30,13 +30,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A loaded machine is slow, not wrong. The examples are the same at each run: what fails, fails for everybody.
-# --hypothesis-profile=thorough draws a third of them, =all all, =search new ones each time. Hypothesis also draws
+# --hypothesis-profile=thorough draws a quarter of them, =all all, =search new ones each time. Hypothesis also draws
 # constants that it reads in loaded modules, which would make examples depend on what ran before.
 if hasattr(providers, "is_local_module_file"):
     providers.is_local_module_file = lambda path: False
 PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("patient", PATIENT, derandomize=True, max_examples=FEW)
-settings.register_profile("thorough", PATIENT, derandomize=True, max_examples=THIRD)
+settings.register_profile("thorough", PATIENT, derandomize=True, max_examples=QUARTER)
 settings.register_profile("all", PATIENT, derandomize=True, max_examples=ALL)
 settings.register_profile("search", PATIENT, print_blob=True)
 settings.load_profile("patient")

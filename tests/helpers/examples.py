@@ -1,4 +1,4 @@
-"""How many examples Hypothesis draws: few for whoever runs the tests, a third with ``--hypothesis-profile=thorough``.
+"""How many examples Hypothesis draws: few for whoever runs the tests, a quarter with ``--hypothesis-profile=thorough``.
 
 All of them with ``--hypothesis-profile=all``, which takes hours.
 """
@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-FEW, THIRD, ALL = 10, 33, 100
+FEW, QUARTER, ALL = 10, 25, 100
 
 
 def up_to(number: int, few: int = FEW) -> int:
     """Return the number of examples of a test: by default at most ``few``, as each takes long, else by the profile."""
     drawn = settings.default.max_examples
-    share = {FEW: 0, THIRD: number // 3}.get(drawn, number)
+    share = {FEW: 0, QUARTER: number // 4}.get(drawn, number)
     return max(share, min(number, few))
 
 

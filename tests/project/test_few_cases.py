@@ -80,12 +80,12 @@ def test_of_many_two_of_five_run_in_ci_and_the_rest_by_hand() -> None:
     assert sum("exhaustive" in item.marks for item in items) == 60
 
 
-def test_a_third_of_the_examples_is_drawn_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quarter_of_the_examples_is_drawn_in_ci(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = {}
     for profile in ("patient", "thorough", "all"):
         monkeypatch.setattr(examples, "settings", SimpleNamespace(default=settings.get_profile(profile)))
         drawn[profile] = up_to(90, 6), up_to(12, 6), up_to(2, 6)
-    assert drawn == {"patient": (6, 6, 2), "thorough": (30, 6, 2), "all": (90, 12, 2)}
+    assert drawn == {"patient": (6, 6, 2), "thorough": (22, 6, 2), "all": (90, 12, 2)}
 
 
 def test_tests_that_draw_more_in_the_thorough_profile_are_marked() -> None:
