@@ -5,7 +5,7 @@
 {
   const REPEATED = 1.2, LENGTH = 0.5; // how fast repetitions saturate, and how much long sections lose (BM25)
   const WEIGHTS = { title: 2, pageTitle: 1, page: 0.5, synonym: 0.8, beginning: 0.5, apart: 0.3 };
-  const KINDS = [[/^simmodel/, 0.6], [/^notebooks/, 0.8], [/^CONTRIBUTING/, 0.6]]; // the rest: 1
+  const KINDS = [[/^simmodel/, 0.6], [/^notebooks/, 0.8], [/^CONTRIBUTING|architecture$/, 0.6]]; // for insiders; the rest: 1
   const MOST = 30;
 
   const stemmer = new Stemmer();
