@@ -10,7 +10,7 @@ beside it (CPU seconds of ``sum(i * i for i in range(10**7))``); microseconds/y 
 while jobs arrive. The exponent is the slope of log(s/y) over log(size) over the last two doublings: 1 is linear. A
 queue grows where that of the mean number of waiting jobs is above a half: jobs come faster than they end, and an
 exponent up to 2 is then that of a policy that looks at all who wait. The last table is that
-of ``docs/explanation/benchmarks.md``.
+of ``benchmarks/growth.txt``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Builds the site: ``sphinx-build -W -c docs . build/site``, with the repository as the folder of sources.
 
 So links between pages, notebooks and pictures are those of the checkout. The reference has no files of its own: the
-stub of each package, ``simmodel/*/__init__.pyi``, is a page, which :func:`reference` writes from the docstrings.
+stub of each package, ``simmodel/*/__init__.pyi``, is a page, which :func:`reference` writes from the docstrings. Beside
+this file, ``site_search.py`` has the search, ``site_gallery.py`` the gallery, and ``site_moved.py`` the addresses of
+earlier versions.
 
 Sphinx with MyST reads the pages as they stand, with their relative links and the anchors of git hosts, and its autodoc
 imports the names through the lazy stubs, as users do. mkdocstrings reads source files, which do not have the exported
@@ -27,13 +29,17 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util.osutil import relative_uri
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+import site_gallery  # noqa: E402
+import site_moved  # noqa: E402
+import site_search  # noqa: E402
 
 import simmodel  # noqa: E402
 
 project, author, copyright = "simmodel", "", ""
 release = simmodel.__version__
-html_title = f"simmodel {release}"
+html_title = "simmodel"
 
 root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**.md", "notebooks/**.ipynb", "simmodel/__init__.pyi", "simmodel/*/__init__.pyi"]
@@ -44,7 +50,14 @@ myst_heading_anchors = 4
 nb_execution_mode = "off"
 
 html_theme = "furo"
-html_extra_path, html_static_path, html_css_files = ["site"], ["static"], ["site.css"]
+html_extra_path, html_static_path, templates_path = ["site"], ["static"], ["templates"]
+html_css_files, html_js_files = ["site.css"], [("copy.js", {"defer": "defer"})]
+html_sidebars = {
+    "**": [
+        *("sidebar/brand.html", "version.html", "sidebar/search.html", "sidebar/scroll-start.html"),
+        *("sidebar/navigation.html", "sidebar/scroll-end.html"),
+    ]
+}
 html_copy_source = False
 html_show_sphinx = html_show_copyright = False
 
@@ -52,12 +65,15 @@ autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 python_maximum_signature_line_length = 88
+toc_object_entries_show_parents = "hide"
 napoleon_google_docstring = False
 napoleon_use_param = napoleon_use_rtype = False  # they would take "user, group" for a type and a name
 napoleon_custom_sections = [("Attributes", "params_style"), ("Columns", "params_style")]
 
 BESIDE = {"simmodel.policies": "The names of all policies, by kind: :doc:`/docs/reference/policies`.\n"}
 """A line of the page of a package about another page."""
+TITLES = {"README": "simmodel on one screen", "simmodel/__init__": "simmodel: the names at its top"}
+"""Pages that have another title here than in the checkout: the landing page is called simmodel."""
 
 _UNDERLINE = re.compile(r"-{3,}")
 _FIELDS = re.compile(r"\*{0,2}[\w.]+(, \*{0,2}[\w.]+)*")
@@ -150,6 +166,7 @@ def reference(app: Sphinx, docname: str, content: list[str]) -> None:
     if not docname.startswith(("simmodel/", "simmodel_site/")):
         return
     package = docname.removesuffix("/__init__").replace("/", ".")
+    title = TITLES.get(docname, package)
     rows, entries = [], []
     for name in sorted(HOMES[package], key=str.lower):
         home = HOMES[package][name]
@@ -159,7 +176,7 @@ def reference(app: Sphinx, docname: str, content: list[str]) -> None:
         rows.append(f"   * - :py:obj:`{name} <{home}.{name}>`\n     - {summary(package, name)}")
     content[0] = "\n".join(
         [
-            f"{package}\n{'=' * len(package)}\n\n.. automodule:: {package}\n   :no-members:\n",
+            f"{title}\n{'=' * len(title)}\n\n.. automodule:: {package}\n   :no-members:\n",
             BESIDE.get(package, ""),
             ".. list-table::\n   :class: summary\n",
             *rows,
@@ -168,6 +185,13 @@ def reference(app: Sphinx, docname: str, content: list[str]) -> None:
             *(f".. autofunction:: {function}\n" for function in explained_elsewhere(package)),
         ]
     )
+
+
+def retitle(app: Sphinx, doctree: nodes.document) -> None:
+    """Give the pages of :data:`TITLES` their titles; anchors remain."""
+    if app.env.docname in TITLES:
+        title = next(iter(doctree.findall(nodes.title)))
+        title[:] = [nodes.Text(TITLES[app.env.docname])]
 
 
 def folders(app: Sphinx, doctree: nodes.document) -> None:
@@ -209,21 +233,27 @@ def exported(app: Sphinx, env: BuildEnvironment, link: addnodes.pending_xref, te
     return None
 
 
-def no_members_in_contents(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
-    """Leave members out of the contents in the margin, which then are the exported names."""
-    if kind in ("method", "attribute", "property"):
+def no_values_in_contents(app: Sphinx, domain: str, kind: str, content: nodes.Element) -> None:
+    """Leave attributes out of the contents in the margin, which then are the exported names and their methods."""
+    if kind in ("attribute", "property"):
         content.parent["no-contents-entry"] = True
 
 
 def setup(app: Sphinx) -> None:
-    """Connect the functions of this file."""
+    """Connect the functions of this file and of those beside it."""
     app.connect("autodoc-process-docstring", end_sections, priority=100)
     app.connect("autodoc-skip-member", without_text)
     app.connect("autodoc-process-signature", default_values)
     app.connect("source-read", reference)
+    app.connect("doctree-read", retitle, priority=100)  # before the environment takes the title
+    app.connect("doctree-read", site_gallery.draw_gallery, priority=100)  # before it takes the pictures
     app.connect("doctree-read", folders)
     app.connect("doctree-resolved", full_size)
     app.connect("missing-reference", exported)
-    app.connect("object-description-transform", no_members_in_contents)
+    app.connect("object-description-transform", no_values_in_contents)
+    app.connect("html-page-context", site_search.for_search)
+    app.connect("html-page-context", site_moved.lead_on)
+    for write in (site_search.write_index, site_gallery.write_files, site_moved.write_old_pages):
+        app.connect("build-finished", write)
     for name in ("csv", "swf"):
         app.add_lexer(name, TextLexer)

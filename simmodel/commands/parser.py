@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias
 from simmodel.commands import MODULES, others
 from simmodel.commands.values import DECLARED, limit, one_of, output, source
 
-__all__ = ["ActionParser", "CommandParser", "command_parser"]
+__all__ = ["NOTES", "ActionParser", "CommandParser", "command_parser"]
 
 Run: TypeAlias = Callable[[argparse.Namespace], int | None]
 _REWORDED = {
@@ -23,7 +23,7 @@ _REWORDED = {
     "expected one argument": "missing value",
     "expected at least one argument": "missing value",
 }
-_NOTES = {
+NOTES = {
     "TIME": "TIME is in seconds or has a unit: 90min, 12h, 2d.",
     "NAME=N": (
         "Files beyond a limit are refused: size (2GB after decompression), depth (100 levels of nesting), "
@@ -31,6 +31,7 @@ _NOTES = {
     ),
     "[-q]": "The output file - is standard output; the summary then goes to standard error.",
 }
+"""What the help says about arguments that are in use."""
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -60,7 +61,7 @@ class CommandParser(argparse.ArgumentParser):
     def end_with(self, examples: Sequence[str]) -> None:
         """Let the help end with notes on the arguments in use, and with examples."""
         usage = self.format_usage()
-        notes = [_filled(note) for argument, note in _NOTES.items() if argument in usage]
+        notes = [_filled(note) for argument, note in NOTES.items() if argument in usage]
         title = "example:" if len(examples) == 1 else "examples:"
         self.epilog = "\n".join([*notes, "", title, *map(_example, examples)]).lstrip("\n")
 

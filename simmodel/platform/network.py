@@ -48,8 +48,8 @@ class SharingModel(Fields):
 
     A transfer waits ``latency_factor`` * latency of its route; then it proceeds at ``bandwidth_factor`` * its rate. The
     rates are max-min fair with weight 1 / (latency, if ``by_latency``, + sum of ``weight_s`` / bandwidth over the
-    links), or 1 if that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency). The tour compares the
-    models of :data:`MODELS` with SimGrid's.
+    links), or 1 if that sum is zero, and each is at most ``tcp_gamma`` / (2 * latency).
+    ``docs/reference/networks.md`` compares the models of :data:`MODELS` with SimGrid's.
 
     Parameters
     ----------

@@ -6,11 +6,13 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, load_platform
+from simmodel import Broker, Cluster, Environment, Grid, Job, Machine, TaskSet, formats, load_platform
+from simmodel.catalogue.formats import FORMATS, WORKFLOW_FORMATS
 from simmodel.cli import main
 from simmodel.metrics.batch import JOB_METRICS, MACHINE_METRICS
 from simmodel.moved import MOVED
@@ -24,7 +26,7 @@ from tests.helpers.package_imports import MODULES, ROWS
 from tests.helpers.paths import PACKAGE, ROOT, is_absent
 from tests.helpers.public_interface import GROUPS
 
-TOUR, GLOSSARY = PAGES["docs/tour.md"], PAGES["docs/reference/glossary.md"]
+INTERFACE, GLOSSARY = PAGES["docs/reference/policy_interface.md"], PAGES["docs/reference/glossary.md"]
 SECTIONS = ("View", "Place", "Sites", "Job", "Task", "Run", "Estimate", "Load")
 _NAME = re.compile(r"`(\w+)(?:\(.*\))?`")
 
@@ -34,7 +36,7 @@ def tables() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for section in SECTIONS:
         header = ""
-        for line in TOUR.section(section).splitlines():
+        for line in INTERFACE.section(section).splitlines():
             first = line.strip("|").split(" | ")[0].strip()
             if match := re.match(r"\| `(\w+)` \| \|$", line):
                 header = match[1]
@@ -244,6 +246,50 @@ def test_every_policy_that_a_command_lists_is_on_the_page_of_policies(
 def test_every_built_in_policy_is_in_a_table() -> None:
     in_tables = {row[0].strip("`") for heading in KINDS_OF_POLICIES for row in POLICIES.table(heading)}
     assert in_tables == BUILT_IN.keys()
+
+
+# ---------------------------------------------------------------------- kinds of pages
+
+
+KINDS_OF_PAGES = ("tutorial", "how_to", "reference", "explanation")
+OF_A_KIND = [name for name in PAGES if name.startswith("docs/") and name.count("/") > 1]
+
+
+def test_each_page_is_of_one_of_four_kinds() -> None:
+    assert {name.split("/")[1] for name in OF_A_KIND} == set(KINDS_OF_PAGES)
+    assert [name for name in PAGES if name not in OF_A_KIND] == [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/gallery.md",
+        "docs/index.md",
+    ]
+
+
+@pytest.mark.parametrize("name", OF_A_KIND)
+def test_a_page_begins_with_what_the_reader_will_have_at_its_end(name: str) -> None:
+    begin = "Here (is|are)" if name.startswith("docs/reference/") else "At the end"
+    first = PAGES[name].text.split("\n\n")[1]
+    assert re.match(begin, first), first
+
+
+def test_each_part_of_the_tutorial_ends_with_a_picture_made_by_its_last_lines() -> None:
+    parts = [page for name, page in PAGES.items() if name.startswith("docs/tutorial/")]
+    assert len(parts) == 5
+    for page in parts:
+        made = re.findall(r'save="([\w.]+)"', page.examples[-1][1])
+        shown = re.findall(r"^!\[.+\]\(../../images/tutorial/([\w.]+)\)$", page.text, re.MULTILINE)
+        assert made == shown, page.name
+        assert 1000 < (ROOT / "images/tutorial" / made[0]).stat().st_size < 130_000
+
+
+def test_the_table_of_formats_has_each_format_and_each_reader_and_writer() -> None:
+    rows = PAGES["docs/reference/formats.md"].table("File formats")
+    platforms = {"hetsim", "simgrid"}
+    assert [row[0].strip("`") for row in rows] == [*FORMATS, *WORKFLOW_FORMATS, *sorted(platforms)]
+    named = {name for row in rows for name in names_in(row[2])}
+    functions = {name for name in formats.__all__ if name.startswith(("read_", "write_"))}
+    assert functions - named == {"read_schedule"}
+    assert all(cell for row in rows for cell in row[1:4])
 
 
 # ---------------------------------------------------------------------- changelog

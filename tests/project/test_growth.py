@@ -12,7 +12,7 @@ from simmodel.scheduling.registry import policy_names
 from tests.helpers.new_process import environment
 from tests.helpers.paths import ROOT
 
-PAGE = ROOT / "docs/explanation/benchmarks.md"
+TABLE, PAGE = ROOT / "benchmarks/growth.txt", ROOT / "docs/explanation/benchmarks.md"
 ROW = re.compile(
     r"\| ([\w/+.-]+) \| ([\d,]+) to ([\d,]+) [\w ]+ \| \S+ \| \S+ \| \S+ \| \S+ \| (-|no|yes, to [\d,]+) \|"
 )
@@ -53,7 +53,13 @@ def test_unknown_cases_and_lines_end_it(case: str, sentence: str) -> None:
     assert sentence in growth(case).stderr
 
 
-def test_the_page_has_a_line_for_each_policy_at_both_loads() -> None:
-    names = {name for name, *_ in ROW.findall(PAGE.read_text("utf-8"))}
+def test_the_table_has_a_line_for_each_policy_at_both_loads() -> None:
+    names = {name for name, *_ in ROW.findall(TABLE.read_text("utf-8"))}
     wanted = {f"policies/{name}/{load}" for name in policy_names("jobs") for load in (0.8, 1.3)}
     assert sorted(wanted - names) == []
+
+
+def test_the_page_of_benchmarks_has_lines_of_the_table() -> None:
+    shown = [line for line in PAGE.read_text("utf-8").splitlines() if ROW.match(line)]
+    assert len(shown) > 10
+    assert set(shown) <= set(TABLE.read_text("utf-8").splitlines())

@@ -55,7 +55,7 @@ def test_the_table_of_the_page_is_that_of_the_picture() -> None:
     runs = json.loads((ROOT / "docs" / "malleable_study.json").read_text())["runs"]
     columns = {name: np.array(values) for name, values in runs.items()}
     shown, policy = 0, ""
-    for line in (ROOT / "docs" / "how_to" / "malleable.md").read_text().splitlines():
+    for line in (ROOT / "docs" / "explanation" / "malleable_gains.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if len(cells) != 7 or not cells[1].endswith("%"):
             continue

@@ -1,4 +1,4 @@
-"""Flows over links with profiles and over fatpipes end as in SimGrid 3.32, but for what the tour names."""
+"""Flows over links with profiles and over fatpipes end as in SimGrid 3.32, but for what the page of networks names."""
 
 import json
 from pathlib import Path

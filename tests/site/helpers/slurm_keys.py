@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal
 
 from simmodel_site.policy.keys import (
     NODE,
@@ -38,28 +37,30 @@ BASES = ((SHOW_CONFIG, SLURM_CONF), (SHOW_NODE, NODE), (SHOW_PARTITION, PARTITIO
 
 
 def section() -> str:
-    """Return the tables as Markdown, between two marks."""
+    """Return the tables as Markdown, between two marks: of all keys but the harmless ones."""
     return "\n\n".join([BEGIN, *(part for table in TABLES for part in _table(table)), END])
 
 
 def _table(table: Keys) -> Iterator[str]:
     base = next((base for report, base in BASES if report is table), None)
-    yield f"### {table.title}"
-    if base is not None:
-        yield f"The keys of {base.title}, and:"
-    rows = [*_rows("modelled", table, base), *_rows("harmless", table, base)]
+    rows = [*_rows(table, base)]
     for names, (usual, why) in table.changes.items() if base is None else ():
         values = WORDS[usual] if usual in WORDS else ", ".join(re.findall(r"[\w/.-]+(?:,\w+)?", usual))
         rows.append(f"| named | {_code(names)} | {why}{f'; not if {values}' if values else ''} |")
     if table.flags and base is None:
         rows.append(f"| by its words | {_code(' '.join(table.flags))} | see below |")
+    if not rows:
+        return
+    yield f"### {table.title}"
+    if base is not None:
+        yield f"The keys of {base.title}, and:"
     yield "\n".join(["| list | keys | |", "|---|---|---|", *rows])
 
 
-def _rows(kind: Literal["modelled", "harmless"], table: Keys, base: Keys | None) -> Iterator[str]:
-    for what, names in getattr(table, kind).items():
-        if base is None or what not in getattr(base, kind):
-            yield f"| {kind} | {_code(names)} | {what} |"
+def _rows(table: Keys, base: Keys | None) -> Iterator[str]:
+    for what, names in table.modelled.items():
+        if base is None or what not in base.modelled:
+            yield f"| modelled | {_code(names)} | {what} |"
 
 
 def _code(names: str) -> str:

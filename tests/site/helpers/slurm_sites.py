@@ -40,7 +40,7 @@ SACCT = (
     "JobID,Submit,Eligible,Start,End,Elapsed,Timelimit,AllocCPUS,ReqCPUS,ReqNodes,NNodes,State,ExitCode,User,Account,"
     "Partition,QOS,ReqTRES,AllocTRES,Priority,NodeList,Reservation,Constraints,Reason,JobName,SubmitLine"
 )
-"""The fields of docs/reference/slurm.md."""
+"""The fields of docs/how_to/slurm_replay.md."""
 
 
 class Step(NamedTuple):

@@ -148,7 +148,7 @@ def test_starts_are_near_if_turns_are_given(name: str) -> None:
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "beyond"), BEYOND.items())
 def test_starts_are_near_if_only_phases_are_given(name: str, beyond: float) -> None:
-    """A deviation of a second can decide which job is next: see docs/reference/slurm.md for what is reached."""
+    """A deviation of a second can decide which job is next: docs/explanation/slurm_fidelity.md has what is reached."""
     found = measure(run_of(name), free(run_of(name)), as_recorded=False)
     assert found.beyond <= beyond * found.jobs
     assert abs(found.wait - 1) < 0.05
