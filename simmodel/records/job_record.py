@@ -178,7 +178,8 @@ class JobRecord(Shown):
     runs
         one row per execution: ``job, attempt, start, end, place, processors, status, nodes``; default: derived from
         ``jobs``. If nodes are identified: also ``cores, gpus, memory`` (bytes) held of each of the ``nodes``, as
-        tuples, and ``allocated``, the cores in all (more than ``processors``, the request, on whole nodes)
+        tuples, and ``allocated``, the cores in all (more than ``processors``, the request, on whole nodes). If devices
+        are told apart: ``devices``, of each node the (number, thousandths) of each that is held
     claims
         one row per size of a claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as
         ``runs``; the status is resized, released, lost (in a failure), preempted or held
@@ -362,7 +363,7 @@ class JobRecord(Shown):
         """Return everything that held capacity, at all places or at one: executions, then claims.
 
         One row each: ``holder`` (the id of the job or the name of the claim), ``start, end, place, processors, status,
-        nodes`` and, if known, ``allocated, cores, gpus, memory`` as in ``runs``.
+        nodes`` and, if known, ``allocated, cores, gpus, memory, devices`` as in ``runs``.
         """
         tables = [self._spans.renamed(job="holder")]
         if self.claims is not None:
@@ -556,7 +557,7 @@ def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic
 
 _HELD = (
     *("holder", "start", "end", "place", "processors", "status", "nodes"),
-    *("allocated", "cores", "gpus", "memory"),
+    *("allocated", "cores", "gpus", "memory", "devices"),
 )
 
 

@@ -177,12 +177,19 @@ def _check_nodes(tables: Mapping[str, Table]) -> None:
             for row, values in enumerate(table[key].tolist()):
                 if values is None or values == "":
                     continue
-                if not isinstance(values, tuple) or not all(_is_amount(each) for each in values):
+                amount = _is_devices if key == "devices" else _is_amount
+                if not isinstance(values, tuple) or not all(map(amount, values)):
                     raise _wrong(name, key, row, "must be a list of numbers >= 0", values)
                 if key in ("nodes", "down") and not all(isinstance(each, int) for each in values):
                     raise _wrong(name, key, row, "must be a list of whole numbers", values)
                 if key not in ("nodes", "down") and len(values) != len(table["nodes"][row] or ()):
                     raise _wrong(name, key, row, "must be one number for each of the nodes", values)
+
+
+def _is_devices(value: object) -> bool:
+    """Whether it is the devices that are held of a node: (number, thousandths) of each."""
+    pairs = isinstance(value, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+    return pairs and all(isinstance(each, int) and _is_amount(each) for pair in value for each in pair)
 
 
 def _is_amount(value: object) -> bool:

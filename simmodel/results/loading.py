@@ -252,7 +252,11 @@ def _listed(value: Any) -> tuple[Any, ...] | None:
     found = value if isinstance(value, list) else json.loads(str(value))
     if not isinstance(found, list):
         raise InputError(f"must be a list, got {shown(found)}")
-    return tuple(found)
+    return _as_tuple(found)
+
+
+def _as_tuple(value: list[Any]) -> tuple[Any, ...]:
+    return tuple(_as_tuple(each) if isinstance(each, list) else each for each in value)
 
 
 def _read_sqlite(path: Path, names: Sequence[str]) -> dict[str, Table]:

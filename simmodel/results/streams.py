@@ -137,7 +137,7 @@ class RecordStream:
     def _complete_runs(self, places: list[str]) -> None:
         """Add the executions that follow from the table of jobs: at the site of a job, or else at the only place."""
         place, attempt = ("site", "attempts") if self._by_site else ("?", "1")
-        more = {"nodes": "NULL", "allocated": "processors", "cores": "NULL", "gpus": "NULL", "memory": "NULL"}
+        more = {"allocated": "processors"} | dict.fromkeys(("nodes", "cores", "gpus", "memory", "devices"), "NULL")
         extra = {key: value for key, value in more.items() if key in self._columns["runs"]}
         names = "".join(f", {key}" for key in extra)
         values = "".join(f", {value}" for value in extra.values())

@@ -31,6 +31,7 @@ from simmodel.resources.network.network import Network
 from simmodel.resources.network.shared_channel import Access
 from simmodel.resources.network.transfer import Transfer
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
+from simmodel.resources.pools.devices import DeviceTable
 from simmodel.resources.pools.node_network import NodeNetwork
 from simmodel.resources.pools.placements import placement_named
 from simmodel.resources.processors.serving import SharedProcessor
@@ -316,16 +317,21 @@ _NETWORKS = (None, "torus:4,2 bandwidth=1GBps", "dragonfly:2;1;2;2 bandwidth=1GB
 
 def _check_choice(name: str, rng: Random, topology: Topology | None) -> None:
     count = rng.randint(1, 9) if topology is None else len(topology.hosts)
-    table = NodeTable(np.array([[4.0] * count, [0] * count, [8] * count]), name)
+    choice = placement_named(name).choice
+    scores = choice is not None and choice.tells_devices
+    kind = NodeSpec(count=count, cores=4, gpus=2, memory=8.0)
+    table = (
+        DeviceTable.of_partition(PartitionSpec(nodes=[kind], placement=name))
+        if scores
+        else NodeTable(np.array([[4.0] * count, [0] * count, [8] * count]), name)
+    )
     table.settle(None if topology is None else NodeNetwork(topology), rng.randrange(9))
     table.take(Allocation.of([(i, rng.choice([0, 0, 0, 1, 3, 4]), 0, 0) for i in range(count)]))
     each = rng.randint(1, 4)
     exclusive = rng.random() < 0.4
-    request = (
-        Request(each * 2, 2, each, exclusive=exclusive)
-        if rng.random() < 0.5
-        else Request(each * 2, exclusive=exclusive)
-    )
+    nodes = 2 if rng.random() < 0.5 else None
+    gpus = rng.choice([0, 0.5, 1, 2]) if scores else 0
+    request = Request(each * 2, nodes, each if nodes else 1, gpus, exclusive=exclusive)
     before = table.free.copy()
     fits = table.fits(request)
     try:

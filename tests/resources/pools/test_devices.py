@@ -8,7 +8,7 @@ from random import Random
 import attrs
 import pytest
 
-from simmodel import Job, simulate, start
+from simmodel import Job, load_result, simulate, start
 from simmodel.environment import Environment
 from simmodel.foundation.errors import ImpossibleWork, PolicyError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
@@ -342,3 +342,18 @@ def test_what_no_node_can_give_is_refused_in_one_sentence(job, reason):
 def test_requests_for_devices_that_mean_nothing_are_refused(fields, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         Job(run=1, **fields)
+
+
+@pytest.mark.parametrize("kind", ["csv", "sqlite", "parquet"])
+def test_stored_results_keep_devices(kind, tmp_path):
+    late = [Job(nodes=1, gpus_per_node=1, run=5), *[Job(submit=9, nodes=1, gpus_per_node=0.6, run=5)] * 3]
+    spec, path = cluster(NodeSpec(cores=8, gpus=2)), tmp_path / (f"result.{kind}" if kind == "sqlite" else kind)
+    result = simulate(spec, late, "easy")
+    getattr(result, f"to_{kind}")(path)
+    expected = result.runs["devices"].tolist()
+    assert load_result(path).runs["devices"].tolist() == expected
+    assert result.held()["devices"].tolist() == expected
+    simulate(spec, late, "easy", stream=tmp_path / "stream.sqlite")
+    assert load_result(tmp_path / "stream.sqlite").runs["devices"].tolist() == expected
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(result.runs.to_pandas(), pandas.DataFrame)

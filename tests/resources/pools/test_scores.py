@@ -12,6 +12,7 @@ from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.resources.pools.devices import DeviceTable
 from simmodel.resources.pools.placements import Request, placement_named
 from simmodel.resources.pools.scores import FGD, Score, mix_of
+from simmodel.testing import check_resource
 
 MIX = [(5, 4, 500, 1, ""), (3, 8, 1000, 2, ""), (2, 6, 250, 1, "T4"), (4, 3, 0, 0, "")]
 TEXT = "5*4/0.5+3*8/2+2*6/0.25/T4+4*3/0"
@@ -162,3 +163,8 @@ def test_placements_that_mean_nothing_are_refused(text, message):
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=4)], placement=text)])
     with pytest.raises(InputError, match=message.replace("*", r"\*")):
         simulate(spec, [Job(run=1)], "fcfs")
+
+
+@pytest.mark.parametrize("name", ["fgd", "dot-product", "gpu-best-fit", "gpu-packing", "gpu-clustering"])
+def test_scores_are_placements(name):
+    check_resource(name)
