@@ -21,6 +21,8 @@ _NAMES = [*COMMANDS]
 START = f"""\
 simmodel {__version__}: simulate computing systems
 
+See five things in a minute:
+  simmodel demo
 Replay a week of jobs and plot it:
   simmodel batch lublin-128-week --plot overview.png
 Compare policies on the same jobs:
