@@ -27,8 +27,6 @@ Replay a week of jobs and plot it:
   simmodel batch lublin-128-week --plot overview.png
 Compare policies on the same jobs:
   simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy
-List the policies:
-  simmodel list policies
 
 commands: {", ".join(_NAMES[:7])},
   {", ".join(_NAMES[7:14])},
