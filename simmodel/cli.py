@@ -21,12 +21,12 @@ _NAMES = [*COMMANDS]
 START = f"""\
 simmodel {__version__}: simulate computing systems
 
+See five things in a minute:
+  simmodel demo
 Replay a week of jobs and plot it:
   simmodel batch lublin-128-week --plot overview.png
 Compare policies on the same jobs:
   simmodel compare lublin-128-week --policies fcfs,easy,sjf+easy
-List the policies:
-  simmodel list policies
 
 commands: {", ".join(_NAMES[:7])},
   {", ".join(_NAMES[7:14])},

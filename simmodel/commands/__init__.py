@@ -18,6 +18,7 @@ COMMANDS = {
     "calibrate": "fit the parameters of a model to a record",
     "compare": "replay a log under several policies",
     "completion": "print a script by which a shell completes commands",
+    "demo": "show five things that simmodel does, in a minute",
     "explain": "say why a job waits, and what would start it",
     "explore": "vary platforms, workloads, policies and seeds",
     "generate": "draw a workload from a model",

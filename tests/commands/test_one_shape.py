@@ -47,8 +47,9 @@ COMMANDS = {
 LIVE = {
     *("twin check", "twin describe", "twin explain", "twin install-hooks", "twin predict", "twin release"),
     *("twin replay-audit", "twin run", "twin status", "twin submit", "twin watchdog"),
+    "demo",
 }
-"""Those that need a scheduler, or a configuration of one."""
+"""Those that need a scheduler, or a configuration of one, and the demo, which runs other commands."""
 
 COMMON = {"--json": "all.json", "--csv": "main.csv", "--plot": "picture.png", "--html": "page.html"}
 COMMON |= {"--progress": "", "--seed": "1", "--workers": "1"}

@@ -31,6 +31,13 @@ def test_a_notebook_is_committed_with_its_outputs(path: Path) -> None:
     assert any("image/png" in output.get("data", {}) for output in outputs)
 
 
+@pytest.mark.parametrize("path", NOTEBOOKS[:3], ids=lambda path: path.stem)
+def test_the_first_notebooks_begin_with_a_question_and_end_with_a_picture(path: Path) -> None:
+    first, *_, last = read(path)
+    assert first["source"].split("\n\n")[1].split("**")[1].endswith("?")
+    assert any("image/png" in output.get("data", {}) for output in last["outputs"])
+
+
 @pytest.mark.notebooks
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_has_the_form_of_its_version(path: Path) -> None:
