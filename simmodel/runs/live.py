@@ -44,7 +44,8 @@ _SHARE = 0.05  # of the time, at most, goes into whole pages, and as much into m
 _A_ROW, _A_PLACE = 1e-5, 1e-3  # s that they add to a page, until one has been made
 _LINGER = 10.0  # s that the server waits for those who watch to have seen the end
 _DRAWN = 300  # executions of each kind that a message names: those that run, and those that have ended
-_SAMPLES, _SAMPLING = 200, 0.01  # instants of a message at most; share of the time, at most, that they take
+_NAMED = 2000  # of more that run, messages name those alone that have ended
+_SAMPLES, _SAMPLING = 200, 0.005  # instants of a message at most; share of the time, at most, that they take
 _EVENTS = ("job_submitted", "job_started", "job_ended", "task_ended")
 _AFTER_ALL = 2_000_000  # rank at the end of an instant: after the check whether the run is over
 
@@ -315,8 +316,9 @@ class LiveView(Audience, Observer):
             for each in system.places
         ]
         now = float(system.env.now)
-        running = [entry for each in system.places for entry in each.running.entries()]
-        widest = nlargest(_DRAWN, running, key=itemgetter(2))
+        running = len(system.running)
+        known = system.places if running <= _NAMED else ()
+        widest = nlargest(_DRAWN, (entry for each in known for entry in each.running.entries()), key=itemgetter(2))
         return {
             "now": now,
             "begun": self._begun,
@@ -326,7 +328,7 @@ class LiveView(Audience, Observer):
             "clock": duration(now - self._begun),
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),
-            "running": len(running),
+            "running": running,
             "waiting": self._waiting(),
             "ended": self._ended,
             "beat": self._beats,

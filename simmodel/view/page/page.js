@@ -262,6 +262,7 @@ function simmodelShow(bytes, kept = {}) { // draw a page, packed or a head with 
       }, { passive: false });
       canvas.addEventListener("pointerdown", (event) => {
         fingers.set(event.pointerId, at(event));
+        Chart.pressed = { chart: this, when: performance.now() };
         canvas.setPointerCapture(event.pointerId);
         from = { x: at(event), y: down(event), from: view.from, to: view.to, moved: false };
         apart = 0;
@@ -291,7 +292,6 @@ function simmodelShow(bytes, kept = {}) { // draw a page, packed or a head with 
       });
       canvas.addEventListener("pointercancel", (event) => { fingers.delete(event.pointerId); from = null; });
       canvas.addEventListener("pointerleave", () => { Chart.cursor = null; say(""); markAll(); });
-      canvas.addEventListener("dblclick", () => { this.untall?.(); look(...span); });
       canvas.addEventListener("keydown", (event) => {
         const keys = { "+": () => zoom(0.5), "=": () => zoom(0.5), "-": () => zoom(2), ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), "0": () => look(...span), Home: () => look(span[0], span[0] + view.to - view.from), End: () => look(span[1] - (view.to - view.from), span[1]) };
         if (keys[event.key]) { event.preventDefault(); keys[event.key](); }
@@ -1015,6 +1015,11 @@ function simmodelShow(bytes, kept = {}) { // draw a page, packed or a head with 
   } });
   const content = el("div", { class: "content" });
   root.replaceChildren(content, aside);
+  root.ondblclick = () => { // the details that the first of the two clicks has opened may stand where the second one is
+    if (performance.now() - (Chart.pressed?.when ?? -Infinity) > 900) return;
+    Chart.pressed.chart.untall?.();
+    look(...span);
+  };
   root.onkeydown = (event) => { if (event.key === "Escape" && !aside.hidden) { if (!sitePanel.hidden) closeSite(); pick(-1); } };
   content.append(el("header", {}, el("div", {}, el("h1", {}, name(head.title, 400)), el("p", {}, name(head.subtitle, 400))), theme));
   const part = (title) => { const made = el("section", title ? { "aria-label": title } : {}); content.append(made); return made; };
