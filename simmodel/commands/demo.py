@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
+from simmodel.commands.outputs import on_terminal
 from simmodel.commands.values import argument, command
 from simmodel.foundation.errors import InputError
 
@@ -108,9 +109,11 @@ def run(options: argparse.Namespace) -> int:
 
 def _run(words: list[str]) -> tuple[int, dict[str, list[str]]]:
     """Run a command; return its status and the rows that it prints: their cells by the first one."""
-    from simmodel.cli import main
+    from simmodel.commands.parser import command_parser
 
-    with redirect_stdout(StringIO()) as text:
-        status = main(words)
+    perform, parser = command_parser(words[0])
+    options = parser.read(words[1:])
+    with redirect_stdout(StringIO()) as text, on_terminal(options):
+        status = perform(options) or 0
     cells = (re.split(r"\s{2,}", line.strip()) for line in text.getvalue().splitlines())
     return status, {first: rest for first, *rest in cells}

@@ -230,7 +230,8 @@ def _styled(style: str | None) -> Iterator[Style]:
     used = _SCREEN if style is None else STYLES[style]
     with optional_imports():
         import matplotlib.pyplot as plt
-    plt.draw_if_interactive()  # loads the backend: that of notebooks sets what rc_context() would set back
+    load_backend: Any = plt.draw_if_interactive
+    load_backend()  # that of notebooks sets what rc_context() would set back
     ours, usual = _settings(), _settings(usual=True)
     sizes: Any = {"font.size": used.text, "figure.dpi": used.dpi, "savefig.dpi": "figure"} if style else {}
     sizes |= {name: "medium" for name in _TEXTS if style or ours[name] == usual[name]}
