@@ -45,7 +45,7 @@ def _rows(source: Source, needed: tuple[str, ...]) -> tuple[str, Iterator[tuple[
 def _count(row: dict[str, str], column: str, least: int = 0) -> int:
     text = row.get(column, "").strip()
     if not re.fullmatch(r"[0-9]{1,15}", text) or int(text) < least:
-        raise ValueError(f"{column}: must be a whole number >= {least}, got {shown(text)}")
+        raise InputError(f"{column}: must be a whole number >= {least}, got {shown(text)}")
     return int(text)
 
 
@@ -76,7 +76,7 @@ def read_openb_nodes(source: Source, *, placement: str | None = None) -> Cluster
     def take(row: dict[str, str]) -> tuple[str, tuple[int, int, int, str]]:
         gpus, model = _count(row, "gpu"), row.get("model", "").strip()
         if gpus and not model:
-            raise ValueError("model: must be that of the GPUs, got none")
+            raise InputError("model: must be that of the GPUs, got none")
         return row["sn"].strip(), (_count(row, "cpu_milli", 1), _count(row, "memory_mib"), gpus, model)
 
     found = list(taken(rows, take, name, Report(), strict=True))
@@ -126,13 +126,13 @@ def read_openb(source: Source, *, strict: bool | None = None) -> Workload:
     def take(row: dict[str, str]) -> dict[str, Any]:
         gpus, milli = _count(row, "num_gpu"), _count(row, "gpu_milli")
         if (gpus == 1 and not 1 <= milli <= 1000) or (gpus > 1 and milli != 1000):
-            raise ValueError(f"gpu_milli: must be a share of one GPU or 1000 of each, got {milli} of {gpus}")
+            raise InputError(f"gpu_milli: must be a share of one GPU or 1000 of each, got {milli} of {gpus}")
         created = deleted = scheduled = -1
         if all(column in row for column in _TIMES):
             created, deleted = (_count(row, column) for column in _TIMES[:2])
             scheduled = _count(row, "scheduled_time") if row["scheduled_time"].strip() else -1
             if deleted < max(created, scheduled):
-                raise ValueError(f"deletion_time: must not be before the pod was scheduled, got {deleted}")
+                raise InputError(f"deletion_time: must not be before the pod was scheduled, got {deleted}")
         return {
             "job": row["name"].strip(),
             "submit": max(created, 0),

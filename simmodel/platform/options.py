@@ -10,7 +10,7 @@ import attrs
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.platform.models import PREDICTORS
-from simmodel.platform.signals import NO_SIGNALS, Signal, signals_of
+from simmodel.platform.signals import Signal, signals_of
 
 __all__ = ["ESTIMATES", "BrokerOptions", "ClusterOptions", "GridOptions", "MachineOptions", "NoOptions", "Options"]
 
@@ -42,7 +42,7 @@ def _by_name(value: Any) -> Any:
 
 
 def _signals(given: Any) -> Any:
-    return signals_of(given) if given else NO_SIGNALS
+    return signals_of(given) if given else {}
 
 
 def _estimates(_options: Options, field: attrs.Attribute[Any], value: Any) -> None:

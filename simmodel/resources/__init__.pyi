@@ -16,7 +16,7 @@ from .pools.hosts import HostPool as HostPool
 from .pools.nodes import NodePool as NodePool
 from .pools.placements import NodeChoice as NodeChoice, register_placement as register_placement
 from .pools.pool import Pool as Pool
-from .pools.scores import FGD as FGD, Score as Score, mix_of as mix_of
+from .pools.scores import Score as Score, mix_of as mix_of
 from .processors.host import Host as Host
 from .processors.processor import Phase as Phase, Processor as Processor
 from .processors.serving import (

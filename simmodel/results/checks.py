@@ -188,8 +188,9 @@ def _check_nodes(tables: Mapping[str, Table]) -> None:
 
 def _is_devices(value: object) -> bool:
     """Whether it is the devices that are held of a node: (number, thousandths) of each."""
-    pairs = isinstance(value, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
-    return pairs and all(isinstance(each, int) and _is_amount(each) for pair in value for each in pair)
+    if not isinstance(value, tuple) or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return False
+    return all(isinstance(each, int) and _is_amount(each) for pair in value for each in pair)
 
 
 def _is_amount(value: object) -> bool:

@@ -168,6 +168,7 @@ class LiveView(Audience, Observer):
         self._ended = self._beats = 0
         self._largest: list[tuple[float, int, list[Any]]] = []  # a heap of executions since the last message
         self._samples: list[tuple[float, int, int]] = []  # instant, cores in use, and pieces of work that wait
+        self._before = self._largest, self._samples
         self._sample_at, self._sampling = 0.0, False  # the next sample comes no sooner; whether one is due
         self._begun = float(simulation.system.env.now)
         self._paused = self._step = self._stopped = self._over = False
@@ -276,6 +277,7 @@ class LiveView(Audience, Observer):
         if self._watching and (page or (monotonic() >= self._page_at and self._affordable())):
             self._make_page()
         self.publish(self.state())
+        self._before = self._largest, self._samples  # a message repeats the one before, which a watcher may have missed
         self._largest, self._samples = [], []
         said = thread_time() - begun - (self._spent - spent)
         self._next = monotonic() + max(self._refresh, said / _SHARE)
@@ -323,8 +325,8 @@ class LiveView(Audience, Observer):
             "now": now,
             "begun": self._begun,
             "runs": [[str(run.work.id), str(run.place.name), width, run.started] for _, _, width, run in widest],
-            "done": [execution for _, _, execution in sorted(self._largest)],
-            "curve": self._samples,
+            "done": [execution for _, _, execution in sorted(self._before[0] + self._largest)],
+            "curve": self._before[1] + self._samples,
             "clock": duration(now - self._begun),
             "used": sum(used for _, used, *_ in places),
             "capacity": sum(size for _, _, size, _ in places),

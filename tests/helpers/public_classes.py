@@ -46,6 +46,7 @@ from simmodel.platform import (
     ClusterSpec,
     ConsumableSpec,
     DelaySpec,
+    DeviceSpec,
     Dragonfly,
     FailureModel,
     FatTree,
@@ -62,6 +63,7 @@ from simmodel.platform import (
     ReservationSpec,
     RouteSpec,
     SharingModel,
+    Signal,
     SiteOutageSpec,
     SiteSpec,
     Slowdown,
@@ -178,6 +180,8 @@ def _specs() -> Iterator[Any]:
     yield Star(nodes=4, bandwidth=100.0)
     yield Tree(down=(4, 2), bandwidth=100.0)
     yield SharingModel(name="slow", latency_factor=2.0)
+    yield Signal([0, 1800], [300, 200], unit="gCO2/kWh")
+    yield DeviceSpec(name="T4", memory="16GB")
     yield Slowdown("a", 2.0)
     yield DelaySpec(mean=60)
     site = SiteSpec(name="a", cores=4)

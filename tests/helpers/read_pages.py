@@ -49,3 +49,21 @@ def read_data(packed: bytes) -> Read:
     data = zlib.decompress(packed)
     length = int.from_bytes(data[:8], "little")
     return Read(json.loads(data[8 : 8 + length]), data[8 + length + -length % 8 :])
+
+
+def page_of(result: Any, **options: Any) -> Read:
+    return read_page(result.page(**options).html())
+
+
+def same(page: list[Any], result: Any) -> bool:
+    """Whether a column of the page has the values of the result: texts as texts, numbers bit by bit."""
+    values = np.asarray(result)
+    if values.dtype.kind in "iuf":
+        return np.array_equal(np.asarray(page, dtype=np.float64), values.astype(np.float64), equal_nan=True)
+    return page == [str(each) for each in values.tolist()]
+
+
+def check_rows(page: Read, table: Any, left_out: tuple[str, ...] = ()) -> None:
+    for name in table.names:
+        if name not in left_out:
+            assert same(page.column(name), table[name]), name

@@ -6,7 +6,6 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest

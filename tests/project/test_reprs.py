@@ -14,7 +14,7 @@ from tests.helpers.repr_checks import one_line_and_a_small_table
 
 BASES = {
     *("Eviction", "JobSystemSnapshot", "Observer", "Options", "Snapshot", "System"),
-    *("NodeChoice", "SharingRule"),
+    *("NodeChoice", "Score", "SharingRule"),
 }
 """Base classes, of which no value is made."""
 VALUES = {name: each for name, each in public_values().items() if name not in BASES}
@@ -33,7 +33,7 @@ LIVE = {
 def is_value(value: type) -> bool:
     if issubclass(value, (BaseException, Policy, Predictor)) or getattr(value, "_is_protocol", False):
         return False
-    if issubclass(value, tuple):  # named tuples print their fields
+    if issubclass(value, (tuple, dict)):  # named tuples print their fields
         return False
     return value.__name__ not in LIVE | BASES
 

@@ -276,7 +276,7 @@ class DeviceTable(NodeTable):
         ask = self.ask(request)
         assert ask is not None
         there: NDArray[np.bool_] = self.open(ask)
-        enough: NDArray[np.bool_] = there.any(axis=0) if ask.parts == 1 else there.sum(axis=0) >= ask.parts
+        enough: NDArray[np.bool_] = there.sum(axis=0) >= ask.parts
         return enough
 
     def fits(self, need: Need) -> bool:

@@ -57,7 +57,7 @@
   let last = null, timer = 0;
   function first(now) { // until there is a whole page: what the messages said, drawn as its pictures are
     last = now;
-    for (const [at, used, waiting] of now.curve) seen.push({ now: at, used, waiting });
+    for (const [at, used, waiting] of now.curve) if (!seen.length || at > seen.at(-1).now) seen.push({ now: at, used, waiting });
     seen.push({ now: now.now, used: now.used, waiting: now.waiting });
     if (seen.length > 4000) for (let i = 1; i < seen.length - 1; i++) seen.splice(i, 1); // every other one
     look(now);

@@ -15,8 +15,7 @@ from simmodel.metrics.workflow import machine_rows
 from simmodel.platform import ClusterSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpec, PartitionSpec, SiteSpec
 from simmodel.records.steps import Steps
 from simmodel.view.page.results import comparison_page
-from tests.helpers.read_pages import Read, read_page
-from tests.view.page.test_pages import check_rows, page_of, same
+from tests.helpers.read_pages import Read, check_rows, page_of, read_page, same
 
 POLICIES = ("fcfs", "easy", "sjf+easy", "conservative", "largest", "best-fit")
 DISTRIBUTION = "waits of the jobs that ended: share that waited at most so long"

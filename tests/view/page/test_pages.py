@@ -18,25 +18,7 @@ from simmodel.platform import FileSpec, GridSpec, LinkSpec, NetworkSpec, NodeSpe
 from simmodel.records import NetworkRecorder
 from simmodel.records.steps import Steps
 from simmodel.view.page.document import Page
-from tests.helpers.read_pages import Read, read_page
-
-
-def page_of(result: Any, **options: Any) -> Read:
-    return read_page(result.page(**options).html())
-
-
-def same(page: list[Any], result: Any) -> bool:
-    """Whether a column of the page has the values of the result: texts as texts, numbers bit by bit."""
-    values = np.asarray(result)
-    if values.dtype.kind in "iuf":
-        return np.array_equal(np.asarray(page, dtype=np.float64), values.astype(np.float64), equal_nan=True)
-    return page == [str(each) for each in values.tolist()]
-
-
-def check_rows(page: Read, table: Any, left_out: tuple[str, ...] = ()) -> None:
-    for name in table.names:
-        if name not in left_out:
-            assert same(page.column(name), table[name]), name
+from tests.helpers.read_pages import check_rows, page_of, read_page, same
 
 
 def test_the_page_of_a_week_has_all_jobs_and_metrics() -> None:
