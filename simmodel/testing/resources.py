@@ -31,8 +31,8 @@ from simmodel.resources.network.network import Network
 from simmodel.resources.network.shared_channel import Access
 from simmodel.resources.network.transfer import Transfer
 from simmodel.resources.pools.allocation import Allocation, NodeTable, Request
-from simmodel.resources.pools.devices import DeviceTable
 from simmodel.resources.pools.node_network import NodeNetwork
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.pools.placements import placement_named
 from simmodel.resources.processors.serving import SharedProcessor
 from simmodel.runs import simulate, start
@@ -321,7 +321,7 @@ def _check_choice(name: str, rng: Random, topology: Topology | None) -> None:
     scores = choice is not None and choice.tells_devices
     kind = NodeSpec(count=count, cores=4, gpus=2, memory=8.0)
     table = (
-        DeviceTable.of_partition(PartitionSpec(nodes=[kind], placement=name))
+        NodePool(Environment(), "nodes", PartitionSpec(nodes=[kind], placement=name)).table
         if scores
         else NodeTable(np.array([[4.0] * count, [0] * count, [8] * count]), name)
     )
