@@ -218,8 +218,7 @@ SLOW = {"conservative-keep": 250, "conservative": 250, "window": 250, "portfolio
 
 def policies() -> Iterator[Line]:
     """Every registered batch policy, without parameters."""
-    alone = [name for name in policy_names("jobs") if name != "wait-for"]  # it waits for a signal
-    for name in (*alone, "wfp+easy", "sjf+conservative"):
+    for name in (*policy_names("jobs"), "wfp+easy", "sjf+conservative"):
         base = SLOW.get(name.rpartition("+")[2], 1_000)
         for load in LOADS:
             yield Line(f"policies/{name}/{load}", "jobs", base, under(name, load), queue)

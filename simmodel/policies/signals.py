@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from math import inf, nextafter
 from typing import TYPE_CHECKING, Any
 
+from simmodel.foundation.errors import InputError
 from simmodel.policies.backfilling import Easy
 from simmodel.scheduling.protocol import Decision, Hold, Policy, Preempt, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
@@ -32,7 +33,7 @@ class WaitFor(Policy):
     Parameters
     ----------
     signal
-        the name of the signal
+        the name of the signal; default: the only one that the system has; without any, no job is held
     policy
         the policy for the jobs that are not held
     pieces
@@ -50,13 +51,19 @@ class WaitFor(Policy):
     preempts = True
     tries_every_submission = True
 
-    def __init__(self, signal: str, policy: PolicyLike | None = None, *, pieces: bool = False) -> None:
+    def __init__(self, signal: str | None = None, policy: PolicyLike | None = None, *, pieces: bool = False) -> None:
         self.signal = signal
         self.policy = Easy() if policy is None else policy_of(policy)
         self.pieces = pieces
-        self.name = f"wait-for({signal}{', pieces' if pieces else ''}) {self.policy.name}"
+        named = ", ".join(part for part in (signal, "pieces" if pieces else None) if part)
+        self.name = f"wait-for({named}) {self.policy.name}" if named else f"wait-for {self.policy.name}"
         self._plans: dict[int, list[tuple[float, float]]] = {}  # of held jobs, by number: the spans in which they run
         self._ends: list[tuple[float, int]] = []  # a heap: the ends of spans, and whose they are
+
+    def notes(self, system: Any, /) -> tuple[str, ...]:
+        """Return a sentence if the system has no signal."""
+        own = () if system.view.signals else (f"policy {self.name} held no job: the run has no signal",)
+        return *own, *self.policy.notes(system)
 
     def forget(self) -> None:
         """Reset the other policy: yet another one has decided since."""
@@ -87,13 +94,13 @@ class WaitFor(Policy):
     def _come(self, view: View, job: LiveJob) -> Iterator[Decision]:
         spans, spec = self._plans.get(job.seq), job.spec
         if spans is None:
-            spans = self._plan(view, job, spec) if spec is not None and spec.slack else None
+            spans = self._plan(view, job, spec) if spec is not None and spec.slack and view.signals else None
             if spans is None:
                 return
             if self.pieces or spans[0][0] > view.now:
                 self._plans[job.seq] = spans
             if spans[0][0] > view.now:
-                yield Hold(job, spans[0][0], f"{self.signal} is lower then")
+                yield Hold(job, spans[0][0], "it is lower then")
                 return
         if self.pieces:
             over = max(spans[0][1], nextafter(view.now, inf))
@@ -102,13 +109,18 @@ class WaitFor(Policy):
         else:
             self._plans.pop(job.seq, None)
 
+    def _signal_of(self, view: View) -> str:
+        if self.signal is None and len(view.signals) > 1:
+            raise InputError(f"must be one of {', '.join(view.signals)}", place="signal")
+        return next(iter(view.signals)) if self.signal is None else self.signal
+
     def _plan(self, view: View, job: LiveJob, spec: JobRequest) -> list[tuple[float, float]] | None:
         """Return the spans in which a job is to run, or ``None`` if it has no slack left."""
         assert spec.slack is not None
         window, length = job.submit + spec.slack - view.now, job.planned
         if window <= 0:
             return None
-        seen = view.signal(self.signal)
+        seen = view.signal(self._signal_of(view))
         if self.pieces and not spec.has_body:
             return seen.lowest_spans(window + length, length)
         at = seen.lowest(window, length)
@@ -122,5 +134,5 @@ class WaitFor(Policy):
         if job is None or not spans:
             self._plans.pop(number, None)
         elif spans[0][0] > now:
-            yield Preempt(job, "suspend", f"{self.signal} is lower later")
-            yield Hold(job, spans[0][0], f"{self.signal} is lower then")
+            yield Preempt(job, "suspend", "it is lower later")
+            yield Hold(job, spans[0][0], "it is lower then")
