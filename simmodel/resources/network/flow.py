@@ -36,6 +36,8 @@ class Channel:
         the amount that users share, and that used; whether that is all; the groups that use it, each with its factor
     place
         its number in a crowd; 0: none
+    full_at, queued
+        the level at which it is used up; whether that is to be found again
     filling, room, rising, rising_weight, first_weight, has_others
         of one filling: its number; the capacity left; the number of rates that still rise, and the sum of their weights
         now and at first; whether others than those filled use the channel
@@ -48,10 +50,12 @@ class Channel:
         "bound",
         "filling",
         "first_weight",
+        "full_at",
         "has_others",
         "load",
         "name",
         "place",
+        "queued",
         "rising",
         "rising_weight",
         "room",
@@ -64,6 +68,8 @@ class Channel:
         self.bound = capacity
         self.load = 0.0
         self.saturated = False
+        self.full_at = inf
+        self.queued = False
         self.users: list[tuple[Group, float]] = []
         self.place = 0
         self.filling = 0

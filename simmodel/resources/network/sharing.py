@@ -13,13 +13,56 @@ SIGMETRICS 2020 (the reach of a change).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from heapq import heapify, heappop, heapreplace
+from heapq import heapify, heappop, heappush, heapreplace
 from math import fsum, inf
 
 from simmodel.resources.network.crowd import Crowd
 from simmodel.resources.network.flow import Channel, Group
 
 __all__ = ["Sharing", "fill", "level_of_change", "max_min_rates", "spread"]
+
+
+REACH = 40  # the most groups in the reach of a change that are filled at once; from more on, it is followed
+_ROUNDING = 1e-15  # the part of a level by which it must change to be followed
+_FEW = 32  # the most changed channels from which changes are followed from the lowest level up; from more, in rounds
+_ROUNDS = 100  # how often channels are looked at in the mean, at most; then all groups are filled
+
+
+def water_level(channel: Channel) -> tuple[float, list[float]]:
+    """Return the level at which a channel is used up, and for each user the level that everything else allows it.
+
+    The level is infinite if everything else keeps the users below the capacity. This is the inner loop of every network
+    simulation, hence the local names.
+    """
+    weight = load = 0.0
+    allowed = []
+    lowest = []
+    for user, factor in channel.users:
+        part = factor * user.demand
+        weight += part
+        most = user.ceiling
+        for other, _ in user.uses:
+            if other.full_at < most and other is not channel:
+                most = other.full_at
+        load += part * most
+        allowed.append(most)
+        lowest.append((most, part))
+    room = channel.bound
+    if load < room * (1 - 1e-12):
+        return inf, allowed
+    lowest.sort()
+    least = 1e-3 * weight
+    for k, (most, part) in enumerate(lowest):
+        if room <= 0:
+            return 0.0, allowed
+        if most >= room / weight:
+            return room / weight, allowed
+        room -= part * most
+        weight -= part
+        if weight < least:  # subtraction has lost digits
+            weight = fsum([each for _, each in lowest[k + 1 :]])
+            least = 1e-3 * weight
+    return inf, allowed
 
 
 def level_of_change(channel: Channel) -> float | None:
@@ -50,9 +93,14 @@ def level_of_change(channel: Channel) -> float | None:
         above = higher
 
 
-def spread(spreading: list[Channel], groups: list[Group], touched: list[Channel], mark: int, floor: float) -> None:
-    """Collect the groups that a change of the spreading channels reaches, and the channels of those groups."""
+def spread(
+    spreading: list[Channel], groups: list[Group], touched: list[Channel], mark: int, floor: float, most: int
+) -> None:
+    """Collect the groups that a change of the spreading channels reaches, up to a few more than ``most``, and the
+    channels of those groups."""
     for channel in spreading:
+        if len(groups) > most:
+            return
         for group, _ in channel.users:
             if group.filling != mark and group.level >= floor:
                 group.filling = mark
@@ -75,7 +123,7 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
     when it reaches the top.
     """
     if len(groups) == 1:
-        return _fill_one(groups[0])
+        return _fill_one(groups[0], touched)
     heap = []
     number = 0
     for channel in touched:
@@ -89,6 +137,7 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
             else:
                 room -= factor * user.demand * user.level
         channel.rising = count
+        channel.full_at = inf
         if count:
             channel.has_others = count < len(channel.users)
             channel.room = room
@@ -119,6 +168,7 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
         if now > level:
             heapreplace(heap, (now, number, channel))
             continue
+        channel.full_at = level
         if channel.has_others:
             tops.append((channel, level))
         for group, _ in channel.users:
@@ -143,8 +193,10 @@ def _fix(group: Group, level: float) -> None:
         channel.rising -= 1
 
 
-def _fill_one(group: Group) -> list[tuple[Channel, float]]:
+def _fill_one(group: Group, touched: list[Channel]) -> list[tuple[Channel, float]]:
     """Fill a single group."""
+    for channel in touched:
+        channel.full_at = inf
     lowest = group.ceiling
     top: Channel | None = None
     demand = group.demand
@@ -160,7 +212,10 @@ def _fill_one(group: Group) -> list[tuple[Channel, float]]:
             lowest = level
             top = channel
     group.level = lowest
-    return [(top, lowest)] if top is not None else []
+    if top is None:
+        return []
+    top.full_at = lowest
+    return [(top, lowest)]
 
 
 def _sum_again(channel: Channel, mark: int) -> None:
@@ -232,13 +287,20 @@ class Sharing:
     capacity limits no group, so a change spreads only through saturated channels; if a channel becomes saturated in
     the new solution and has users above its level, it is added and the larger part is solved again.
 
-    If a change reaches very many groups, all groups become a :class:`~simmodel.resources.network.crowd.Crowd`: columns
+    Most changes move far fewer groups than they can reach. If more than a few are in reach, the change is followed from
+    channel to channel instead: the level at which a channel is used up follows from its capacity and from the levels at
+    which the other channels of its users are; where it differs, those others are solved again, the lowest first.
+    Levels that fulfil this for every channel are max-min fair.
+
+    If a change moves very many groups, all groups become a :class:`~simmodel.resources.network.crowd.Crowd`: columns
     that are filled with numpy. It then has the levels; :meth:`tell` copies them to the groups.
 
     Parameters
     ----------
     many, each
         one change must reach ``many`` groups, and more than ``each`` times as many as channels, to make a crowd
+    reach
+        the most groups that one change may reach to be filled at once
 
     >>> backbone, access = Channel("backbone", 60.0), Channel("access", 10.0)
     >>> near, far = Group(((backbone, 1.0),), 2.0), Group(((access, 1.0), (backbone, 1.0)), 1.0)
@@ -249,11 +311,12 @@ class Sharing:
     30.0
     """
 
-    __slots__ = ("_changed", "_floor", "_joined", "_mark", "_seeds", "_sure", "crowd", "each", "many")
+    __slots__ = ("_changed", "_floor", "_joined", "_mark", "_seeds", "_sure", "crowd", "each", "many", "reach")
 
-    def __init__(self, many: int = MANY, each: int = EACH) -> None:
+    def __init__(self, many: int = MANY, each: int = EACH, reach: int = REACH) -> None:
         self.many = many
         self.each = each
+        self.reach = reach
         self.crowd: Crowd | None = None
         self._joined: dict[Group, None] = {}
         self._seeds: dict[Channel, None] = {}
@@ -312,8 +375,10 @@ class Sharing:
         self._joined[group] = None
         for channel, entry in group.entries:
             channel.users.append(entry)
-            channel.load = load = entry[1] * demand * level
+            part = entry[1] * demand
+            channel.load = load = part * level
             channel.saturated = load >= channel.bound * (1 - 1e-9)
+            channel.full_at = inf if level < channel.bound / part else level
         return True
 
     def leave_alone(self, group: Group) -> bool:
@@ -329,6 +394,7 @@ class Sharing:
             channel.users.clear()
             channel.load = 0.0
             channel.saturated = not channel.bound
+            channel.full_at = inf
         group.level = 0.0
         return True
 
@@ -368,6 +434,8 @@ class Sharing:
     def disband(self) -> None:
         """Go on without the crowd."""
         if self.crowd is not None:
+            if self._sure:
+                self._read_crowd(self.crowd)
             self.crowd.close()
             self.crowd = None
             self._sure = 0
@@ -396,12 +464,15 @@ class Sharing:
         floor *= 1 - 1e-9
         groups: list[Group] = []
         while spreading:
-            spread(spreading, groups, touched, mark, floor)
+            solved = len(groups), len(touched)
+            spread(spreading, groups, touched, mark, floor, self.reach)
             if len(groups) >= self.many and len(groups) > self.each * len(touched):
-                self._sure = _SURE
-                if self.crowd is None:
-                    self.crowd = Crowd(self._joined)
-                return self._solve_crowd(self.crowd)
+                return self._gather()
+            if len(groups) > self.reach:
+                del groups[solved[0] :], touched[solved[1] :]
+                if not self._follow(groups, touched):
+                    return self._gather()
+                break
             tops = fill(groups, touched, mark)
             spreading = []
             for channel, level in tops:
@@ -409,23 +480,93 @@ class Sharing:
                     spreading.append(channel)
                     if level < floor:
                         floor = level
+        groups += [group for group in self._changed if group.filling != self._mark]
         for channel in touched:
             load = 0.0
             for user, factor in channel.users:
                 load += factor * user.demand * user.level
             channel.load = load
             channel.saturated = load >= channel.bound * (1 - 1e-9)
-        groups += [group for group in self._changed if group.filling != mark]
         if self.crowd is not None:
             self.crowd.take(groups, touched)
         self._solved()
         return groups, touched
+
+    def _follow(self, groups: list[Group], touched: list[Channel]) -> bool:
+        """Solve the touched channels, and all others that this changes; add these, and the groups with new levels.
+
+        Return ``False`` if these are very many, or rounding keeps it from an end; then nothing is solved.
+        """
+        mark = self._mark = self._mark + 1
+        groups[:] = dict.fromkeys([*groups, *self._changed])
+        for group in groups:
+            group.filling = mark
+        few = len(touched) <= _FEW
+        queue = [(channel.full_at if few else k, k, channel) for k, channel in enumerate(touched)]
+        heapify(queue)
+        for channel in touched:
+            channel.queued = True
+        count = len(queue)
+        while queue:
+            channel = heappop(queue)[2]
+            channel.queued = False
+            level, allowed = water_level(channel)
+            old = channel.full_at
+            if level == old or abs(level - old) <= _ROUNDING * old < inf:
+                continue
+            channel.full_at = level
+            lower = min(level, old)
+            for (user, _), most in zip(channel.users, allowed, strict=True):
+                if most > lower:
+                    if user.filling != mark:
+                        user.filling = mark
+                        groups.append(user)
+                    for other, _ in user.uses:
+                        if not other.queued and other is not channel:
+                            other.queued = True
+                            count += 1
+                            heappush(queue, (other.full_at if few else count, count, other))
+            many = len(groups) >= self.many and len(groups) > self.each * count
+            if many or count > _ROUNDS * (len(touched) + len(groups)):
+                for _, _, channel in queue:
+                    channel.queued = False
+                return False
+        found = dict.fromkeys(touched)
+        for group in groups:
+            level = group.ceiling
+            for channel, _ in group.uses:
+                found[channel] = None
+                if channel.full_at < level:
+                    level = channel.full_at
+            group.level = level
+        touched[:] = found
+        return True
+
+    def _gather(self) -> tuple[list[Group], list[Channel]]:
+        """Go on with a crowd."""
+        self._sure = _SURE
+        if self.crowd is None:
+            self.crowd = Crowd(self._joined)
+        return self._solve_crowd(self.crowd)
+
+    def _read_crowd(self, crowd: Crowd) -> None:
+        """Copy the levels from a crowd to its groups, and set the levels at which channels are used up."""
+        crowd.tell()
+        for group in self._joined:
+            for channel, _ in group.uses:
+                channel.full_at = 0.0 if channel.saturated else inf
+        for group in self._joined:
+            for channel, _ in group.uses:
+                if channel.full_at < group.level:
+                    channel.full_at = group.level
 
     def _solve_crowd(self, crowd: Crowd) -> tuple[list[Group], list[Channel]]:
         groups = list(self._changed)
         channels = crowd.solve(self._seeds, groups, self._floor)
         self._sure = self._sure - 1 if 4 * len(crowd.moved) >= self.many else 0
         self._solved()
+        if not self._sure:
+            self._read_crowd(crowd)
         return groups, channels
 
     def _solved(self) -> None:

@@ -1,5 +1,6 @@
 """The solver: max-min cases worked by hand, and the incremental solution against full progressive filling."""
 
+from itertools import pairwise
 from math import inf
 
 import numpy as np
@@ -11,8 +12,9 @@ from simmodel.resources.network.flow import Channel, Group
 from simmodel.resources.network.sharing import Sharing, max_min_rates
 from tests.helpers.examples import up_to
 
-PLAIN = (10**9, 0)  # never a crowd
+PLAIN = (10**9, 0, 10**9)  # always filled, never a crowd
 CROWD = (1, 0)  # a crowd of any two groups
+FOLLOW = (10**9, 0, 0)  # every change is followed from channel to channel
 
 # Capacities, routes, weights, caps, rates: worked by hand.
 HAND = {
@@ -62,7 +64,7 @@ def incremental(capacities, routes, weights=None, caps=None, order=None, crowd=P
     return [group.demand * group.level for group in groups]
 
 
-@pytest.mark.parametrize("crowd", [PLAIN, CROWD], ids=["plain", "crowd"])
+@pytest.mark.parametrize("crowd", [PLAIN, CROWD, FOLLOW], ids=["plain", "crowd", "follow"])
 @pytest.mark.parametrize("case", HAND)
 def test_max_min_rates_are_as_by_hand(case, crowd):
     capacities, routes, weights, caps, rates = HAND[case]
@@ -71,7 +73,7 @@ def test_max_min_rates_are_as_by_hand(case, crowd):
         assert incremental(capacities, routes, weights, caps, order, crowd) == pytest.approx(rates, rel=1e-12)
 
 
-@pytest.mark.parametrize("crowd", [PLAIN, CROWD], ids=["plain", "crowd"])
+@pytest.mark.parametrize("crowd", [PLAIN, CROWD, FOLLOW], ids=["plain", "crowd", "follow"])
 def test_weights_of_very_different_size(crowd):
     routes, weights = ["a"] * 3 + ["ab"] * 2, [1e9, 1.0, 1e-6, 1e9, 1.0]
     rates = max_min_rates({"a": 7.0, "b": 1e-9}, routes, weights)
@@ -140,7 +142,11 @@ REFIT = st.tuples(st.just("refit"), st.sampled_from(NAMES), CAPACITIES)
 CHANGES = st.lists(st.lists(JOIN | JOIN | LEAVE | RESIZE | REFIT, min_size=1, max_size=3), min_size=1, max_size=25)
 
 
-@pytest.mark.parametrize("crowd", [PLAIN, CROWD, (3, 0)], ids=["plain", "crowd", "crowd from three on"])
+@pytest.mark.parametrize(
+    "crowd",
+    [PLAIN, CROWD, FOLLOW, (3, 0), (10**9, 0, 3), (5, 0, 2)],
+    ids=["plain", "crowd", "follow", "crowd from three on", "follow from four on", "follow, and a crowd from five on"],
+)
 @settings(max_examples=up_to(400), deadline=None)
 @given(st.tuples(*[CAPACITIES] * len(NAMES)), CHANGES)
 def test_incremental_equals_full_filling_after_every_change(crowd, capacities, batches):
@@ -205,11 +211,12 @@ def test_filling_in_columns_equals_full_filling(capacities, groups):
     assert (levels * weights).tolist() == pytest.approx(full, rel=1e-12)
 
 
+@pytest.mark.parametrize("other", [(200, 0), (10**9, 0, 0), (300, 0, 20)], ids=["crowd", "follow", "both"])
 @pytest.mark.parametrize("channels", [60, 1500])
-def test_a_large_crowd_equals_the_plain_solver_and_disbands(channels):
+def test_many_groups_by_columns_or_followed_have_the_levels_of_the_plain_solver(channels, other):
     """The same joins, leaves and new capacities for both solvers, on more channels than one count of loads takes."""
     random = np.random.default_rng(channels)
-    plain, crowd = Sharing(*PLAIN), Sharing(200, 0)
+    plain, crowd = Sharing(*PLAIN), Sharing(*other)
     pairs = [
         (Channel(str(i), x), Channel(str(i), x)) for i, x in enumerate(random.uniform(10, 1000, channels).tolist())
     ]
@@ -235,7 +242,7 @@ def test_a_large_crowd_equals_the_plain_solver_and_disbands(channels):
     for _ in range(up_to(1200, 700)):
         join()
     compare()
-    assert crowd.crowd is not None
+    assert (crowd.crowd is not None) == (other[0] < 10**9)
     for step in range(up_to(60, 25)):
         a, b = groups.pop(int(random.integers(len(groups))))
         plain.leave(a), crowd.leave(b)
@@ -249,3 +256,20 @@ def test_a_large_crowd_equals_the_plain_solver_and_disbands(channels):
     crowd.disband()
     join()
     compare()
+
+
+def test_a_change_is_followed_only_to_those_that_it_moves():
+    """A chain of links, each with a group of its own and one that also uses the next: a change fades along it."""
+    links = [Channel(str(i), 100.0 + 40 * i) for i in range(80)]
+    sharing = Sharing(reach=0)
+    for one, next_one in pairwise(links):
+        sharing.join(Group([(one, 1.0)], 1.0))
+        sharing.join(Group([(one, 1.0), (next_one, 1.0)], 1.0))
+    sharing.solve()
+    newcomer = Group([(links[40], 1.0)], 1.0)
+    sharing.join(newcomer)
+    before = {id(group): group.level for link in links for group, _ in link.users}
+    groups, channels = sharing.solve()
+    assert newcomer in groups
+    assert [group for group in groups if group is not newcomer and group.level == before[id(group)]] == []
+    assert len(channels) < 80
