@@ -160,6 +160,7 @@ class CountPlan:
         "_events",
         "_freed",
         "_gone",
+        "_left",
         "_line",
         "_marks",
         "_next",
@@ -189,6 +190,7 @@ class CountPlan:
         self._planned: list[tuple[float, int, int, LiveJob]] = []  # those of the last decision, not yet among them
         self._gone: dict[LiveJob, tuple[float, int]] = {}  # planned jobs that left the queue and have not started
         self._arrived: list[LiveJob] = []
+        self._left: set[LiveJob] = set()  # jobs without a plan that have left the queue
         self._broken = False  # whether something was not as planned
         self._ends = 0  # the ends that came when expected since all jobs were planned anew
         self._version = self._events = 0  # of the pool when all jobs were planned; its changes since
@@ -218,6 +220,8 @@ class CountPlan:
         planned = self._starts.pop(job, None)
         if planned is not None:
             self._gone[job] = planned
+        elif self._offered is not None:
+            self._left.add(job)
 
     def started(self, entry: Entry) -> None:
         """Note a start in the pool: of a planned job, or of a head of the queue."""
@@ -456,37 +460,54 @@ class CountPlan:
         """Plan jobs behind those that are planned, as long as one of the others could start now. A hot path."""
         line, starts = self._line, self._starts
         plan, planned = self._plan, self._planned
+        self._left.clear()
         events, tried = self._tried
-        fitting = self._fitting(tried if events == self._events else self._next)
+        marks = self._marks
+        position = self._next
+        first = max(tried, position) if events == self._events else position
+        fitting = [] if marks is not None else self._fitting(first)
         more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
         at = now
         until = -INFINITY  # a plan from then on does not change which job could start now
-        position = self._next
-        marks = self._marks
+        stop = position  # no further plan matters yet
+        holes: dict[int, float] = {}
+        held: set[LiveJob] = set()  # by a limit, since a job behind them has started: they keep their places until then
+        if marks is not None and not self._widths(now):
+            first = len(line)
         while position < len(line):
-            if until < now or at < until or at == now:
+            place = position
+            if marks is not None:
+                if position >= stop:
+                    first = self._first_fitting(max(first, position), now, holes)
+                    if first == len(line):
+                        break
+                    place = self._first_before(position, first, now, held)
+                    if place < first:
+                        place, stop = position, place + 1
+            elif until < now or at < until or at == now:
                 until = self._until(fitting)
                 if until < now:
                     if not more:
                         break
                     more -= 1
-            job = line[position]
-            position += 1
-            if job.state != "waiting" or job in starts:
-                continue
-            if marks is not None and (self._since >= _APART or not marks):
-                marks.mark(position - 1, self._profile, self._bounds)
-                self._since = 0
-            self._since += 1
+            job = line[place]
+            if place == position:
+                position += 1
+                if (job.state != "waiting" and job not in held) or job in starts:
+                    continue
+                if marks is not None and (self._since >= _APART or not marks):
+                    marks.mark(place, self._profile, self._bounds)
+                    self._since = 0
+                self._since += 1
             at = plan(job)
             if at == INFINITY:
                 self._without = True
                 continue
-            starts[job] = at, position - 1
+            starts[job] = at, place
             if at + job.planned <= at:
                 self._broken = True  # the step just after it stands for its instant
             if at > now:
-                planned.append((at, position - 1, job.seq, job))
+                planned.append((at, place, job.seq, job))
                 if marks is not None and at < at + job.planned:
                     position = self._plan_alike(job, at, position)
                 continue
@@ -495,12 +516,50 @@ class CountPlan:
             yield self._start(job)
             self._offered = None
             self._has_started(job)
+            if self._left:
+                held.update(self._left.intersection(line[position:place]))
+                self._left.clear()
+                self._broken = self._broken or bool(held)
             if job.planned == INFINITY:
                 break  # all are planned anew
             if self._arrived:
-                fitting += self._join()
+                fitting += self._join(place + 1)
         self._next = position
         self._tried = self._events, len(line)
+
+    def _first_fitting(self, first: int, now: float, holes: dict[int, float]) -> int:
+        """Return the position of the first job from one on that fits now beside the planned ones, or that of the end.
+
+        ``holes`` is for how long (s) processors are free from now on, or longer, by width.
+        """
+        line, profile, starts = self._line, self._profile, self._starts
+        for place in range(first, len(line)):
+            job = line[place]
+            width, requested = job.width, job.planned
+            longest = holes.get(width, INFINITY)
+            if requested <= longest and job.state == "waiting" and job not in starts:
+                if profile.fits(width, requested):
+                    return place
+                holes[width] = nextafter(profile.free_until(width), INFINITY) - now
+        return len(line)
+
+    def _first_before(self, position: int, fitting: int, now: float, held: set[LiveJob]) -> int:
+        """Return the position of the first job from one on that could start before a fitting one ends, or of that one.
+
+        If none before the fitting one could, waiting or held, it starts now, whatever their plans.
+        """
+        line, profile, starts = self._line, self._profile, self._starts
+        end = now + line[fitting].planned
+        holes: dict[int, float] = {}  # the longest from before the end on, by width
+        for place in range(position, fitting):
+            job = line[place]
+            width = job.width
+            longest = holes.get(width)
+            if longest is None:
+                longest = holes[width] = profile.longest(width, end)
+            if job.planned <= longest and (job.state == "waiting" or job in held) and job not in starts:
+                return place
+        return fitting
 
     def _plan_alike(self, job: LiveJob, at: float, position: int) -> int:
         """Plan the next jobs with one change as far as they request the same as a planned one and fit beside it.
@@ -525,9 +584,9 @@ class CountPlan:
             self._since += position - first
         return position
 
-    def _join(self) -> list[LiveJob]:
+    def _join(self, after: int) -> list[LiveJob]:
         """Insert the jobs that a start has released, if they stand behind the planned jobs; return them."""
-        came = [job for job in self._arrived if self._insert(job, self._next)]
+        came = [job for job in self._arrived if self._insert(job, max(after, self._next))]
         self._arrived = [job for job in self._arrived if job not in came]
         return came
 
@@ -592,16 +651,18 @@ class CountPlan:
 
     def _fitting(self, first: int) -> list[LiveJob]:
         """Return the jobs from a position in the line on of the widths of which a job may fit now."""
-        line, free, free_until = self._line, self._profile.free, self._profile.free_until
-        if self._marks is None:
-            return [job for job in line[first:] if job.width <= free]
-        now = self._place.env._now
+        free = self._profile.free
+        return [job for job in self._line[first:] if job.width <= free]
+
+    def _widths(self, now: float) -> set[int]:
+        """Return the widths of which a waiting job may fit now."""
+        free_until = self._profile.free_until
 
         def longest(width: int) -> float:
             return nextafter(free_until(width), INFINITY) - now  # not less, whatever the rounding
 
-        widths = self._waiting.lanes(self._order).widths(free, longest)
-        return [job for job in line[first:] if job.width in widths] if widths else []
+        widths: set[int] = self._waiting.lanes(self._order).widths(self._profile.free, longest)
+        return widths
 
     def _fits(self, job: LiveJob) -> bool:
         """Whether a job could start now beside the planned ones."""

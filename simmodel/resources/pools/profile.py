@@ -270,6 +270,30 @@ class CountProfile:
                 block.high = max(block.free)
         return open_
 
+    def longest(self, need: int, before: float) -> float:
+        """Return for how long (s) ``need`` stays free at most from an instant before ``before``, or a little longer."""
+        after = self._just_after
+        most, start = 0.0, -INFINITY  # of the longest hole; of one that may go on in the next block
+        for block in self._blocks:
+            lack = need - block.shift
+            if start == -INFINITY:
+                if block.times[0] >= before:
+                    break
+                if block.high < lack:
+                    continue
+            elif block.low >= lack:
+                continue
+            for at, free in zip(block.times, block.free, strict=True):
+                if free < lack:
+                    if start > -INFINITY:
+                        most = max(most, nextafter(at, INFINITY) - start)  # not less, whatever the rounding
+                        start = -INFINITY
+                elif start == -INFINITY:
+                    if at >= before:
+                        return most
+                    start = after.get(at, at)
+        return most if start == -INFINITY else INFINITY
+
     def fits(self, need: int, duration: float) -> bool:
         """Whether ``need`` is free from now on for ``duration`` seconds."""
         end = self._firsts[0] + duration

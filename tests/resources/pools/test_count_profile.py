@@ -47,7 +47,8 @@ def test_a_profile_in_blocks_answers_as_a_list(seed, most, monkeypatch):
         assert at == plain.earliest(need, duration)
         assert profile.fits(need, duration) == plain.fits(need, plain.now, duration)
         before = plain.now + rng.choice([0, 1, 3, 7.5, 20, 100, inf])
-        assert profile.copy().opens(need, duration, before) == (plain.earliest(need, duration) < before)
+        opens = plain.earliest(need, duration) < before
+        assert profile.copy().opens(need, duration, before) == opens == (duration <= profile.longest(need, before))
         assert profile.free_until(need) == next((at for at, free in profile.steps() if free < need), inf)
         if at < inf:
             most, fits = rng.randint(1, 4), profile.copy()
@@ -93,3 +94,13 @@ def test_a_duration_that_does_not_move_the_clock_is_taken_for_its_instant(second
     profile.give_back(8, 1 + 2**-52, seconds)
     assert profile.earliest(8, seconds) == 1 + 2**-52
     assert [free for _, free in profile.steps()] == [0, 8, 0, 8]
+
+
+def test_the_longest_hole_is_not_shorter_than_a_job_that_fits_by_rounding():
+    """15 * 7.3 + 2 * 7.3 is 124.1 s, and 124.1 - 15 * 7.3 less than 2 * 7.3."""
+    start, end = 15 * 7.3, 15 * 7.3 + 2 * 7.3
+    profile = CountProfile(0, 0, [(start, 1)])
+    profile.take(1, end, 50.0)
+    assert end - start < 2 * 7.3
+    assert profile.earliest(1, 2 * 7.3) == start
+    assert profile.longest(1, end) >= 2 * 7.3
