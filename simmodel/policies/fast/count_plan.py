@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from math import nextafter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -160,6 +160,7 @@ class CountPlan:
         "_events",
         "_freed",
         "_gone",
+        "_held",
         "_left",
         "_line",
         "_marks",
@@ -191,6 +192,7 @@ class CountPlan:
         self._gone: dict[LiveJob, tuple[float, int]] = {}  # planned jobs that left the queue and have not started
         self._arrived: list[LiveJob] = []
         self._left: set[LiveJob] = set()  # jobs without a plan that have left the queue
+        self._held: set[LiveJob] = set()  # those of them that keep their places in this decision
         self._broken = False  # whether something was not as planned
         self._ends = 0  # the ends that came when expected since all jobs were planned anew
         self._version = self._events = 0  # of the pool when all jobs were planned; its changes since
@@ -458,38 +460,21 @@ class CountPlan:
 
     def _go_on(self, now: float) -> Iterator[Decision]:
         """Plan jobs behind those that are planned, as long as one of the others could start now. A hot path."""
-        line, starts = self._line, self._starts
+        line, starts, held = self._line, self._starts, self._held
         plan, planned = self._plan, self._planned
+        held.clear()
         self._left.clear()
         events, tried = self._tried
         marks = self._marks
         position = self._next
         first = max(tried, position) if events == self._events else position
         fitting = [] if marks is not None else self._fitting(first)
-        more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
+        following = self._needed(now, first) if marks is not None else self._in_turn(now, fitting)
         at = now
-        until = -INFINITY  # a plan from then on does not change which job could start now
-        stop = position  # no further plan matters yet
-        holes: dict[int, float] = {}
-        held: set[LiveJob] = set()  # by a limit, since a job behind them has started: they keep their places until then
-        if marks is not None and not self._widths(now):
-            first = len(line)
         while position < len(line):
-            place = position
-            if marks is not None:
-                if position >= stop:
-                    first = self._first_fitting(max(first, position), now, holes)
-                    if first == len(line):
-                        break
-                    place = self._first_before(position, first, now, held)
-                    if place < first:
-                        place, stop = position, place + 1
-            elif until < now or at < until or at == now:
-                until = self._until(fitting)
-                if until < now:
-                    if not more:
-                        break
-                    more -= 1
+            place = following(position, at)
+            if place < 0:
+                break
             job = line[place]
             if place == position:
                 position += 1
@@ -517,15 +502,65 @@ class CountPlan:
             self._offered = None
             self._has_started(job)
             if self._left:
-                held.update(self._left.intersection(line[position:place]))
-                self._left.clear()
-                self._broken = self._broken or bool(held)
+                self._hold(position, place)
             if job.planned == INFINITY:
                 break  # all are planned anew
             if self._arrived:
                 fitting += self._join(place + 1)
         self._next = position
         self._tried = self._events, len(line)
+
+    def _hold(self, position: int, place: int) -> None:
+        """Note which jobs without a plan a limit holds since a job behind them has started: a new plan has them."""
+        self._held.update(self._left.intersection(self._line[position:place]))
+        self._left.clear()
+        self._broken = self._broken or bool(self._held)
+
+    def _in_turn(self, now: float, fitting: list[LiveJob]) -> Callable[[int, float], int]:
+        """Return a function of a position and the last plan (s): that of the job to be planned next, which it is.
+
+        It is -1 once none of the fitting jobs could start now, and some are planned in advance.
+        """
+        more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
+        until = -INFINITY  # a plan from then on does not change which job could start now
+
+        def following(position: int, at: float) -> int:
+            nonlocal more, until
+            if until < now or at < until or at == now:
+                until = self._until(fitting)
+                if until < now:
+                    more -= 1
+                    if more < 0:
+                        return -1
+            return position
+
+        return following
+
+    def _needed(self, now: float, first: int) -> Callable[[int, float], int]:
+        """Return a function of a position and the last plan (s): the position of the job to be planned next.
+
+        A job that fits now starts if none of those before it could start before it would end. Else the plans matter up
+        to the first that could. It is -1 once no job fits now.
+        """
+        stop = 0  # no plan from there on matters yet
+        holes: dict[int, float] = {}
+        if not self._widths(now):
+            first = len(self._line)
+
+        def following(position: int, _: float) -> int:
+            nonlocal first, stop
+            if position < stop:
+                return position
+            first = self._first_fitting(max(first, position), now, holes)
+            if first == len(self._line):
+                return -1
+            place = self._first_before(position, first, now)
+            if place == first:
+                return place
+            stop = place + 1
+            return position
+
+        return following
 
     def _first_fitting(self, first: int, now: float, holes: dict[int, float]) -> int:
         """Return the position of the first job from one on that fits now beside the planned ones, or that of the end.
@@ -543,12 +578,12 @@ class CountPlan:
                 holes[width] = nextafter(profile.free_until(width), INFINITY) - now
         return len(line)
 
-    def _first_before(self, position: int, fitting: int, now: float, held: set[LiveJob]) -> int:
+    def _first_before(self, position: int, fitting: int, now: float) -> int:
         """Return the position of the first job from one on that could start before a fitting one ends, or of that one.
 
         If none before the fitting one could, waiting or held, it starts now, whatever their plans.
         """
-        line, profile, starts = self._line, self._profile, self._starts
+        line, profile, starts, held = self._line, self._profile, self._starts, self._held
         end = now + line[fitting].planned
         holes: dict[int, float] = {}  # the longest from before the end on, by width
         for place in range(position, fitting):
