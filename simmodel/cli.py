@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from simmodel import __version__
 from simmodel.commands import COMMANDS, others
+from simmodel.form import form
 
 __all__ = ["main"]
 
@@ -139,7 +140,7 @@ def _help() -> str:
     return HELP.format(commands="\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items()))
 
 
-ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--version": lambda: f"simmodel {__version__}"}
+ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--version": lambda: f"simmodel {__version__} ({form()})"}
 
 
 def _complain(sentence: str) -> int:

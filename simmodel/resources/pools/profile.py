@@ -31,7 +31,7 @@ class Profile(Protocol):
         """
         ...
 
-    def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:
+    def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY, /) -> tuple[float, Any]:
         """Return the earliest instant at which the job fits for ``duration`` seconds, and its allocation then."""
         ...
 
@@ -424,7 +424,7 @@ class CountProfile:
 
     def copy(self) -> CountProfile:
         """Return a copy."""
-        copy = CountProfile.__new__(CountProfile)
+        copy = CountProfile(0, 0, ())
         copy._blocks = [_Block(list(block.times), list(block.free), block) for block in self._blocks]
         copy._firsts = list(self._firsts)
         copy._just_after = dict(self._just_after)
