@@ -23,7 +23,7 @@ class CompiledForm(BuildHookInterface):
         if not ASKED:
             return
         if version == "editable":
-            self.app.abort("SIMMODEL_COMPILE is set: an editable install cannot be compiled, edits would have no effect")
+            self.app.abort("SIMMODEL_COMPILE is set: an editable install is not compiled, edits would have no effect")
         self.folder = tempfile.TemporaryDirectory(prefix="simmodel-")
         built = compiled(Path(self.root), Path(self.folder.name))
         build_data["force_include"] |= {str(file): name for name, file in built.items()}

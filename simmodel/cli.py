@@ -140,7 +140,11 @@ def _help() -> str:
     return HELP.format(commands="\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items()))
 
 
-ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--version": lambda: f"simmodel {__version__} ({form()})"}
+ANSWERS: dict[str, Callable[[], str]] = {
+    "-h": _help,
+    "--help": _help,
+    "--version": lambda: f"simmodel {__version__} ({form()})",
+}
 
 
 def _complain(sentence: str) -> int:
