@@ -33,5 +33,5 @@ def interpret() -> None:
             raise ImportError
         return sources(folder)  # type: ignore[return-value]
 
-    sys.path_hooks.insert(0, find)  # type: ignore[arg-type]
+    sys.path_hooks.insert(0, find)
     sys.path_importer_cache.pop(str(_HOME), None)
