@@ -1,6 +1,9 @@
 """Builds the compiled form of the package, if SIMMODEL_COMPILE is set: the modules of tool.simmodel.compiled."""
 
+import contextlib
+import io
 import os
+import sys
 import tempfile
 import tomllib
 from pathlib import Path
@@ -34,18 +37,28 @@ class CompiledForm(BuildHookInterface):
 def compiled(root: Path, folder: Path) -> dict[str, Path]:
     """Compile the modules of the table into a folder; return the files by their places in the wheel."""
     from mypyc.build import mypycify
-    from mypyc.errors import Errors
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
     modules = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["simmodel"]["compiled"]
-    Errors.warning = Errors.error  # such as a generator that would become a list: another behaviour
     os.chdir(root)
     # Modules beside those of the table count as unknown to mypyc: it trusts no type of theirs, and reads none of them.
-    options = ["--config-file=", "--follow-imports=skip", "--cache-dir=" + os.devnull]
-    extensions = mypycify(
-        [*options, *modules], group_name="simmodel", target_dir=str(folder / "c"), opt_level="3", debug_level="0"
-    )
+    options = ["--config-file=", "--follow-imports=skip", f"--cache-dir={os.devnull}", "simmodel/form.py"]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(said):
+            extensions = mypycify(
+                [*options, *modules],
+                only_compile_paths=modules,
+                group_name="simmodel",
+                target_dir=str(folder / "c"),
+                opt_level="3",
+                debug_level="0",
+            )
+    finally:
+        print(said.getvalue(), end="", file=sys.stderr)
+    if "warning:" in said.getvalue():  # such as a generator that becomes a list: another behaviour
+        raise SystemExit("mypyc warns: the compiled form would behave in another way")
     command = build_ext(Distribution({"name": "simmodel", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(folder / "built"), str(folder / "objects")
     command.ensure_finalized()

@@ -7,7 +7,17 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 from pathlib import Path
 
-__all__ = ["form", "interpret"]
+TYPE_CHECKING = False  # typing takes milliseconds
+if TYPE_CHECKING:
+    from mypy_extensions import mypyc_attr
+else:
+
+    def mypyc_attr(**_what):
+        """Take what the compiler is told of a class, which is nothing to the interpreter."""
+        return lambda each: each
+
+
+__all__ = ["form", "interpret", "mypyc_attr"]
 
 _HOME = Path(__file__).parent
 
