@@ -14,7 +14,8 @@ from tests.helpers.paths import ROOT
 
 MODULES = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["simmodel"]["compiled"]
 COMPILER = (sysconfig.get_config_var("CC") or "cl").split()[0]
-TESTS = ("tests/project/test_forms.py", "tests/resources/pools/test_count_profile.py")
+TESTS = ("tests/resources/pools/test_count_profile.py", "tests/resources/network/test_sharing.py")
+CASES = 5000
 ABSENT = pytest.mark.skipif(shutil.which(COMPILER) is None, reason=f"no compiler: {COMPILER} is not here")
 
 
@@ -118,5 +119,13 @@ def test_the_lock_holds_for_the_compiled_form(compiled: Path, checkout: Path) ->
 @pytest.mark.long
 @ABSENT
 def test_what_is_compiled_answers_as_its_files(compiled: Path, checkout: Path) -> None:
-    said = run(compiled, "-m", "pytest", "-p", "no:cacheprovider", "-rs", *TESTS, cwd=checkout)
-    assert "skipped" not in said
+    command = (compiled, "-m", "tests.helpers.both_forms", str(CASES))
+    interpreted = run(*command, cwd=checkout, SIMMODEL_INTERPRET="1").splitlines()
+    for line, other in zip(run(*command, cwd=checkout).splitlines(), interpreted, strict=True):
+        assert line == other
+
+
+@pytest.mark.long
+@ABSENT
+def test_the_tests_of_what_is_compiled_pass(compiled: Path, checkout: Path) -> None:
+    run(compiled, "-m", "pytest", "-p", "no:cacheprovider", *TESTS, cwd=checkout)

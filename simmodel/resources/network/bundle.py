@@ -9,9 +9,9 @@ clocks that have run for long.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop
+from heapq import heappop, heappush
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsFloat, TypeAlias
 
 from simmodel.form import mypyc_attr
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from simmodel.resources.network.flow import Flow
 
 
-__all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group"]
+__all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group", "set_speeds"]
 
 
 _ROUNDING: Final = 4.5e-16  # two steps between floats
@@ -75,7 +75,7 @@ class Channel:
         "users",
     )
 
-    def __init__(self, name: str, capacity: float) -> None:
+    def __init__(self, name: str, capacity: SupportsFloat) -> None:
         self.name = name
         self.bound = float(capacity)
         self.load = 0.0
@@ -95,7 +95,7 @@ class Channel:
         return self.bound
 
     @capacity.setter
-    def capacity(self, value: float) -> None:
+    def capacity(self, value: SupportsFloat) -> None:
         self.bound = float(value)
 
     def __repr__(self) -> str:
@@ -131,7 +131,9 @@ class Group:
 
     __slots__ = ("ceiling", "demand", "entries", "filling", "level", "row", "uses")
 
-    def __init__(self, uses: Sequence[tuple[Channel, float]], demand: float = 0.0, ceiling: float = inf) -> None:
+    def __init__(
+        self, uses: Sequence[tuple[Channel, SupportsFloat]], demand: SupportsFloat = 0.0, ceiling: SupportsFloat = inf
+    ) -> None:
         self.uses = tuple([(channel, float(factor)) for channel, factor in uses])
         self.demand = float(demand)
         self.ceiling = float(ceiling)
@@ -202,11 +204,11 @@ class Bundle(Group):
 
     def __init__(
         self,
-        uses: Sequence[tuple[Channel, float]],
+        uses: Sequence[tuple[Channel, SupportsFloat]],
         pipes: Sequence[Channel] = (),
-        cap: float = inf,
-        unit: float = 1.0,
-        scale: float = 1.0,
+        cap: SupportsFloat = inf,
+        unit: SupportsFloat = 1.0,
+        scale: SupportsFloat = 1.0,
         number: int = 0,
     ) -> None:
         super().__init__(uses)
@@ -216,7 +218,7 @@ class Bundle(Group):
         self.scale = float(scale)
         self.count = 0
         self.owner: Any = None
-        self.key: tuple[float, float] = (cap, unit)  # among the bundles of its owner
+        self.key: Entry = (cap, unit)  # among the bundles of its owner
         self.plain = False  # whether its first and its last flow concern nobody
         self.number = number
         self.pipe_entry: Entry = (self, 1.0)
@@ -227,7 +229,8 @@ class Bundle(Group):
         # The virtual time at the instant ``since``, and its speed.
         self.high = self.low = self.speed = 0.0
         self.since: Seconds = 0.0
-        self.due = nan  # when the next flow ends; nan until settled; KEPT: the clocks have it, and the virtual time
+        # When the next flow ends; nan until settled; KEPT: the clocks have it, and the virtual time.
+        self.due: Seconds = nan
         self.clocks: Clockwork | None = None
         self.fit()
 
@@ -243,7 +246,7 @@ class Bundle(Group):
         """Advance the virtual time to ``now``."""
         if self.due == KEPT:
             self.read()
-        passed: float = now - self.since
+        passed = float(now - self.since)
         if passed > 0:
             self.since = now
             self._push(self.speed * passed)
@@ -260,17 +263,18 @@ class Bundle(Group):
         self.low += (high - (total - part)) + (step - part)
         self.high = total
 
-    def mark(self, step: float) -> tuple[float, float]:
-        """Return the virtual time ``step`` ahead, as a pair of floats."""
-        high = self.high
+    def mark(self, ahead: SupportsFloat) -> tuple[float, float]:
+        """Return the virtual time a step ahead, as a pair of floats."""
+        high, step = self.high, float(ahead)
         total = high + step
         part = total - high
         rest = self.low + ((high - (total - part)) + (step - part))
         top = total + rest
         return top, rest - (top - total)
 
-    def weigh(self, weight: float) -> None:
+    def weigh(self, more: SupportsFloat) -> None:
         """Add a weight, which may be negative, with compensated summation."""
+        weight = float(more)
         total = self.weight + weight
         part = total - self.weight
         self.rest += (self.weight - (total - part)) + (weight - part)
@@ -289,12 +293,13 @@ class Bundle(Group):
     def pop_ended(self, now: Seconds) -> list[Flow]:
         """Remove the flows that end now from the heap, and return them: the head, and those equal up to rounding."""
         # The head ends now, so its mark is the virtual time, without rounding.
-        top, rest, _, flow = self.head()
+        entry = self.head()
+        top, rest, flow = float(entry[0]), float(entry[1]), entry[3]
         self.high = top
         self.low = rest
         self.since = now
         heap = self.heap
-        near: float = self.speed * now * _ROUNDING
+        near = float(self.speed * now * _ROUNDING)
         ended: list[Flow] = []
         while True:
             heappop(heap)
@@ -304,7 +309,7 @@ class Bundle(Group):
             if len(ended) == self.count:
                 return ended
             entry = self.head()
-            if (entry[0] - top) + (entry[1] - rest) > near:
+            if (float(entry[0]) - top) + (float(entry[1]) - rest) > near:
                 return ended
             flow = entry[3]
 
@@ -312,12 +317,36 @@ class Bundle(Group):
         """Return how far the virtual time is from a mark at an instant, as after :meth:`advance`; change nothing."""
         self.read()
         high, low = self.high, self.low
-        passed: float = now - self.since
+        passed = float(now - self.since)
         if passed > 0:
             step = self.speed * passed
             total = high + step
             part = total - high
             low += (high - (total - part)) + (step - part)
             high = total
-        ahead: float = (entry[0] - high) + (entry[1] - low)
-        return ahead
+        return (float(entry[0]) - high) + (float(entry[1]) - low)
+
+
+def set_speeds(
+    bundles: list[Bundle], progress: float, now: Seconds, calendar: list[tuple[Seconds, int, Bundle]]
+) -> None:
+    """Let bundles go on at the speeds of their levels from now on, and add the ends of their next flows to a calendar.
+
+    A hot path. ``progress``: the share of a rate that is payload.
+    """
+    for bundle in bundles:
+        speed = bundle.scale * bundle.level * progress
+        due = bundle.due
+        if speed == bundle.speed and due == due != KEPT:
+            continue
+        bundle.advance(now)
+        bundle.speed = speed
+        entry = bundle.head()
+        top, rest = float(entry[0]), float(entry[1])
+        ahead = (top - bundle.high) + (rest - bundle.low)
+        due = now + ahead / speed if speed > 0 else inf
+        if due < now:
+            due = now
+        bundle.due = due
+        if due < inf:
+            heappush(calendar, (due, bundle.number, bundle))

@@ -88,7 +88,7 @@ class Flow(Event):
         self.fluid = fluid
         self.number = number
         self.size = size
-        self.weight = weight
+        self.weight = float(weight)
         self.start: float = env._now
         self.kept = size
 
