@@ -10,9 +10,9 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+import simmodel.form
 from simmodel import __version__
 from simmodel.commands import COMMANDS, others
-from simmodel.form import form
 
 __all__ = ["main"]
 
@@ -143,7 +143,7 @@ def _help() -> str:
 ANSWERS: dict[str, Callable[[], str]] = {
     "-h": _help,
     "--help": _help,
-    "--version": lambda: f"simmodel {__version__} ({form()})",
+    "--version": lambda: f"simmodel {__version__} ({simmodel.form.form()})",
 }
 
 

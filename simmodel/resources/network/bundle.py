@@ -11,13 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from math import inf, nan
-from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsFloat, TypeAlias
+from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
 
 from simmodel.form import mypyc_attr
-
-if TYPE_CHECKING:
-    from simmodel.resources.network.flow import Flow
-
 
 __all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group", "set_speeds"]
 
@@ -290,7 +286,7 @@ class Bundle(Group):
                 return entry
             heappop(heap)
 
-    def pop_ended(self, now: Seconds) -> list[Flow]:
+    def pop_ended(self, now: Seconds) -> list[Any]:
         """Remove the flows that end now from the heap, and return them: the head, and those equal up to rounding."""
         # The head ends now, so its mark is the virtual time, without rounding.
         entry = self.head()
@@ -300,7 +296,7 @@ class Bundle(Group):
         self.since = now
         heap = self.heap
         near = float(self.speed * now * _ROUNDING)
-        ended: list[Flow] = []
+        ended: list[Any] = []
         while True:
             heappop(heap)
             flow.entry = flow.bundle = None
