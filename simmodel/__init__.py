@@ -3,6 +3,8 @@
 The names that most users need are here; the rest is in the packages: ``from simmodel.platform import ClusterSpec``.
 """
 
+import os
+
 import lazy_loader
 
 from simmodel.moved import follow
@@ -12,6 +14,10 @@ __version__ = "0.2.0"
 _load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
 follow()
+if os.environ.get("SIMMODEL_INTERPRET"):
+    from simmodel.form import interpret
+
+    interpret()
 
 
 def __getattr__(name: str) -> object:

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 
+import simmodel.form
 from simmodel import __version__
 from simmodel.commands import COMMANDS, others
 
@@ -142,7 +143,11 @@ def _help() -> str:
     return HELP.format(commands="\n".join(f"  {name:<{width}}  {line}" for name, line in lines.items()))
 
 
-ANSWERS: dict[str, Callable[[], str]] = {"-h": _help, "--help": _help, "--version": lambda: f"simmodel {__version__}"}
+ANSWERS: dict[str, Callable[[], str]] = {
+    "-h": _help,
+    "--help": _help,
+    "--version": lambda: f"simmodel {__version__} ({simmodel.form.form()})",
+}
 
 
 def _complain(sentence: str) -> int:

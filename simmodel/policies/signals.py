@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from math import inf, nextafter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.errors import InputError
 from simmodel.policies.backfilling import Easy
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
     from simmodel.work.job import JobRequest, LiveJob
 
 __all__ = ["WaitFor"]
+
+
+class Viewed(Protocol):
+    """A system."""
+
+    @property
+    def view(self) -> View:
+        """What its policy sees."""
 
 
 class WaitFor(Policy):
@@ -60,7 +68,7 @@ class WaitFor(Policy):
         self._plans: dict[int, list[tuple[float, float]]] = {}  # of held jobs, by number: the spans in which they run
         self._ends: list[tuple[float, int]] = []  # a heap: the ends of spans, and whose they are
 
-    def notes(self, system: Any, /) -> tuple[str, ...]:
+    def notes(self, system: Viewed, /) -> tuple[str, ...]:
         """Return a sentence if the system has no signal."""
         own = () if system.view.signals else (f"policy {self.name} held no job: the run has no signal",)
         return *own, *self.policy.notes(system)

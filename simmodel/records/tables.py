@@ -10,6 +10,7 @@ import numpy as np
 import simpy
 
 from simmodel import __version__
+from simmodel.form import form
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -396,13 +397,14 @@ def sharers(runs: Table, job: int | str, networks: Mapping[str, NodeNetwork]) ->
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of simmodel, SimPy, numpy and Python, for storage with a result.
+    """Return the versions of simmodel, SimPy, numpy and Python, and simmodel's form, for storage with a result.
 
     >>> list(versions())
-    ['simmodel', 'simpy', 'numpy', 'python']
+    ['simmodel', 'form', 'simpy', 'numpy', 'python']
     """
     return {
         "simmodel": __version__,
+        "form": form(),
         "simpy": simpy.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

@@ -23,7 +23,7 @@ CORE = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py")) if "_d
 MODULES = CORE | {module_name(path): path for path in sorted(SITE.rglob("*.py"))}
 # A module imports only from its own row and from rows before it.
 ROWS = (
-    "moved",
+    *("moved", "form"),
     *(
         "foundation",
         "environment",

@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-import sysconfig
 import tomllib
 import venv
 from pathlib import Path
@@ -12,23 +11,10 @@ import pytest
 
 from simmodel import __version__
 from simmodel.catalogue import bundled_names
+from tests.helpers.installed import environment, install, run
 from tests.helpers.paths import ROOT
 
 READY = ("platforms", "workloads", "experiments")
-
-
-def environment() -> dict[str, str]:
-    """Return the environment of this process without the paths of Python and the settings of pip."""
-    return {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_", "COV"))}
-
-
-def run(*command: str | Path, cwd: Path) -> str:
-    """Run a command with no path of this process and no settings of pip, and return what it prints."""
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment(), capture_output=True, text=True, timeout=900
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    return done.stdout
 
 
 @pytest.fixture(scope="module", params=["wheel", pytest.param("sdist", marks=pytest.mark.long)])
@@ -44,33 +30,7 @@ def distribution(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="module")
 def installed(distribution: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the Python of a new environment that holds the distribution, and sees the libraries of this one.
-
-    Nothing is downloaded. A folder named in a .pth file is searched, but .pth files in it are not followed: a checkout
-    that is installed in this environment stays out of sight.
-    """
-    folder = tmp_path_factory.mktemp("installed")
-    venv.create(folder / "env", with_pip=False, symlinks=os.name != "nt")
-    python = folder / "env" / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
-    (site / "libraries.pth").write_text("\n".join(sorted(libraries)) + "\n")
-    pip = (
-        sys.executable,
-        "-m",
-        "pip",
-        "--isolated",
-        "--python",
-        python,
-        "install",
-        "-q",
-        "--no-deps",
-        "--no-index",
-        "--no-build-isolation",
-        "--force-reinstall",
-    )
-    run(*pip, distribution, cwd=folder)
-    return python
+    return install(distribution, tmp_path_factory.mktemp("installed"))
 
 
 @pytest.mark.long  # that it has all of it: the test above

@@ -407,7 +407,7 @@ class ModelledLinks(ChangingLinks):
                 if not bundle.count:
                     continue
                 entry = bundle.head()
-                transfer: Transfer = entry[3]  # type: ignore[assignment]
+                transfer: Transfer = entry[3]
                 cap = min(transfer.rate_cap, way.cap, self._limit(transfer))
                 if cap == bundle.cap or self._ends_now(bundle, entry, now):
                     continue
@@ -420,4 +420,4 @@ class ModelledLinks(ChangingLinks):
         """Whether the transfer of a bundle ends at this instant, up to rounding."""
         if bundle.due == KEPT:
             bundle.read()
-        return bundle.speed > 0 and bundle.ahead(entry, now) <= bundle.speed * now * _NEAR  # type: ignore[arg-type]
+        return bundle.speed > 0 and bundle.ahead(entry, now) <= bundle.speed * now * _NEAR

@@ -14,6 +14,7 @@ import numpy as np
 
 from simmodel.environment import Environment
 from simmodel.resources.alarm import Alarm
+from simmodel.resources.network.bundle import set_speeds
 from simmodel.resources.network.crowd import Crowd
 from simmodel.resources.network.flow import KEPT, Bundle, Channel, Flow, Group
 from simmodel.resources.network.sharing import Sharing
@@ -361,12 +362,7 @@ class Fluid:
         if sharing._changed or sharing._seeds or self._pipes_touched:
             now = self.env._now
             groups, channels = self._sharing.solve()
-            progress = self._progress
-            for bundle in groups:
-                speed = bundle.scale * bundle.level * progress  # type: ignore[attr-defined]
-                if speed == bundle.speed and bundle.due == bundle.due != KEPT:  # type: ignore[attr-defined]
-                    continue
-                self._set_speed(bundle, speed, now)  # type: ignore[arg-type]
+            set_speeds(groups, self._progress, now, calendar)  # type: ignore[arg-type]
             if self._sharing.crowd is not None:
                 self._settle_crowd(self._sharing.crowd, groups, now)
             if self._on_load:
@@ -399,18 +395,6 @@ class Fluid:
             clocks.close(self._calendar)
             self._clocks = None
             self._sharing.disband()
-
-    def _set_speed(self, bundle: Bundle, speed: float, now: float) -> None:
-        bundle.advance(now)
-        bundle.speed = speed
-        entry = bundle.head()
-        ahead = (entry[0] - bundle.high) + (entry[1] - bundle.low)
-        due = now + ahead / speed if speed > 0 else inf
-        if due < now:
-            due = now
-        bundle.due = due
-        if due < inf:
-            heappush(self._calendar, (due, bundle.number, bundle))
 
     def _tell_load(self, groups: list[Group], channels: list[Channel]) -> None:
         told = dict.fromkeys(channels) | self._pipes_touched

@@ -15,17 +15,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from math import fsum, inf
+from typing import Final
 
+from simmodel.form import mypyc_attr
+from simmodel.resources.network.bundle import Channel, Group
 from simmodel.resources.network.crowd import Crowd
-from simmodel.resources.network.flow import Channel, Group
 
 __all__ = ["Sharing", "fill", "level_of_change", "max_min_rates", "spread"]
 
 
-REACH = 40  # the most groups in the reach of a change that are filled at once; from more on, it is followed
-_ROUNDING = 1e-15  # the part of a level by which it must change to be followed
-_FEW = 32  # the most changed channels from which changes are followed from the lowest level up; from more, in rounds
-_ROUNDS = 100  # how often channels are looked at in the mean, at most; then all groups are filled
+REACH: Final = 40  # the most groups in the reach of a change that are filled at once; from more on, it is followed
+_ROUNDING: Final = 1e-15  # the part of a level by which it must change to be followed
+_FEW: Final = 32  # the most changed channels from which changes are followed from the lowest level up; else in rounds
+_ROUNDS: Final = 100  # how often channels are looked at in the mean, at most; then all groups are filled
 
 
 def water_level(channel: Channel) -> tuple[float, list[float]]:
@@ -145,7 +147,7 @@ def fill(groups: list[Group], touched: list[Channel], mark: int) -> list[tuple[C
             heap.append((room / weight if room > 0 else 0.0, number, channel))
             number += 1
     heapify(heap)
-    capped = sorted((group for group in groups if group.ceiling < inf), key=_ceiling, reverse=True)
+    capped = sorted([group for group in groups if group.ceiling < inf], key=_ceiling, reverse=True)
     for group in groups:
         group.level = -1.0  # still rising
     tops = []
@@ -221,7 +223,7 @@ def _fill_one(group: Group, touched: list[Channel]) -> list[tuple[Channel, float
 def _sum_again(channel: Channel, mark: int) -> None:
     """Sum the rising weights of a channel again once subtraction has lost too many digits."""
     channel.rising_weight = channel.first_weight = fsum(
-        factor * user.demand for user, factor in channel.users if user.filling == mark and user.level < 0
+        [factor * user.demand for user, factor in channel.users if user.filling == mark and user.level < 0]
     )
 
 
@@ -257,8 +259,8 @@ def max_min_rates(
     while rising:
         levels = {}
         for name, capacity in capacities.items():
-            taken = fsum(uses[i][name] * rates[i] for i in range(len(uses)) if name in uses[i] and i not in rising)
-            rise = fsum(uses[i][name] * weight[i] for i in rising if name in uses[i])
+            taken = fsum([uses[i][name] * rates[i] for i in range(len(uses)) if name in uses[i] and i not in rising])
+            rise = fsum([uses[i][name] * weight[i] for i in rising if name in uses[i]])
             if rise > 0:
                 levels[name] = max(0.0, capacity - taken) / rise
         own = {i: min([cap[i] / weight[i]] + [levels[name] for name in uses[i] if name in levels]) for i in rising}
@@ -270,12 +272,14 @@ def max_min_rates(
     return rates
 
 
-MANY, EACH = 500, 3
+MANY: Final = 500
+EACH: Final = 3
 """Groups in the reach of one change that are solved as a crowd, if they are more than ``EACH`` for each channel."""
 
-_SURE = 64  # solutions for the crowd without looking how far a change reaches
+_SURE: Final = 64  # solutions for the crowd without looking how far a change reaches
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Sharing:
     """Max-min fair levels of groups, updated by solving only the groups that a change can reach.
 

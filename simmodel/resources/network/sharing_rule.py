@@ -128,6 +128,6 @@ class RuledSharing(Sharing):
 
 
 def _view(bundle: Bundle) -> FlowView:
-    transfer: Transfer = bundle.head()[3]  # type: ignore[assignment]
+    transfer: Transfer = bundle.head()[3]
     links: tuple[Link, ...] = tuple(link for link, _ in bundle.uses)  # type: ignore[misc]
     return FlowView(transfer, links, bundle.demand, min([bundle.cap, *(pipe.capacity for pipe in bundle.pipes)]))

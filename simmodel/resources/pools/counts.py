@@ -413,9 +413,8 @@ class PoolProfile:
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""
-        if self._only is not None:
-            return self._only.instant(at)
-        return min([part.instant(at) for part in self._parts.values()])
+        found: float = min([part.instant(at) for part in self._parts.values()])
+        return found
 
     def give_back(self, job: LiveJob, at: float, duration: float, _allocation: Allocation | None = None) -> None:
         """Undo :meth:`take`."""

@@ -110,7 +110,7 @@ class Consumables:
                 for end, _, _, run in running.entries()
                 if run.work.request is not None
             )
-            profiles[name] = CountProfile(now, free + self.slack[name], ends)  # type: ignore[arg-type]
+            profiles[name] = CountProfile(now, free + self.slack[name], ends)
         return profiles
 
     def state(self) -> tuple[tuple[str, float], ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from math import nextafter
-from typing import TYPE_CHECKING, Any, Protocol
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsFloat, TypeAlias
 
 if TYPE_CHECKING:
     from simmodel.resources.pools.running import RunningIndex
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["CountProfile", "Profile"]
 
-INFINITY = float("inf")
-_MOST = 64  # steps in a block
+INFINITY: Final = float("inf")
+_MOST: Final = 64  # steps in a block
+Seconds: TypeAlias = Any
+"""An instant or a duration, as it is given: compiled, a ``float`` would make one of each whole number."""
 
 
 class Profile(Protocol):
@@ -31,7 +34,7 @@ class Profile(Protocol):
         """
         ...
 
-    def earliest(self, job: LiveJob, duration: float, not_before: float = ..., /) -> tuple[float, Any]:
+    def earliest(self, job: LiveJob, duration: float, not_before: float = -INFINITY, /) -> tuple[float, Any]:
         """Return the earliest instant at which the job fits for ``duration`` seconds, and its allocation then."""
         ...
 
@@ -68,15 +71,16 @@ class _Block:
 
     __slots__ = ("free", "high", "low", "shift", "times")
 
-    def __init__(self, times: list[float], free: list[int], whole: _Block | None = None) -> None:
+    def __init__(self, times: list[Seconds], free: list[float], whole: _Block | None = None) -> None:
         self.times = times
         self.free = free
+        self.shift: float = 0.0
         if whole is None:
-            self.shift, self.low, self.high = 0, min(free), max(free)
+            self.low, self.high = min(free), max(free)
         else:  # of which it is a part
             self.shift, self.low, self.high = whole.shift, whole.low, whole.high
 
-    def add(self, first: int, stop: int, amount: int) -> None:
+    def add(self, first: int, stop: int, amount: float) -> None:
         """Add an amount to some of the steps."""
         free = self.free
         free[first:stop] = [each + amount for each in free[first:stop]]
@@ -90,6 +94,7 @@ class CountProfile:
     """A free amount (of processors or of a consumable) over time.
 
     The steps are in blocks with bounds, so that a search passes over those that are too full and those that fit.
+    Amounts are counted as floats; where the first one is a whole number, whole numbers are returned.
 
     Parameters
     ----------
@@ -110,25 +115,31 @@ class CountProfile:
     [(0, 2), (10, 1), (15, 5)]
     """
 
-    __slots__ = ("_blocks", "_firsts", "_just_after")
+    __slots__ = ("_blocks", "_firsts", "_just_after", "_whole")
 
     def __init__(
-        self, now: float, free: int, ends: Iterable[tuple[float, int]], windows: Sequence[tuple[float, float, int]] = ()
+        self,
+        now: Seconds,
+        free: SupportsFloat,
+        ends: Iterable[tuple[Seconds, SupportsFloat]],
+        windows: Sequence[tuple[Seconds, Seconds, SupportsFloat]] = (),
     ) -> None:
-        times: list[float] = [now]
-        amounts = [free]
-        self._just_after: dict[float, float] = {}
+        self._whole = isinstance(free, Integral)
+        times: list[Seconds] = [now]
+        amount = float(free)
+        amounts = [amount]
+        self._just_after: dict[Seconds, Seconds] = {}
         soon = nextafter(now, INFINITY)
         for end, processors in ends:
-            free += processors
+            amount += float(processors)
             if end <= now:
                 end = soon
                 self._just_after[soon] = now
             if end > times[-1]:
                 times.append(end)
-                amounts.append(free)
+                amounts.append(amount)
             else:
-                amounts[-1] = free
+                amounts[-1] = amount
         if times[-1] == INFINITY:
             del times[-1], amounts[-1]
         cuts = range(0, len(times), _MOST // 2)
@@ -139,13 +150,13 @@ class CountProfile:
                 begin = max(start, now)
                 self.take(processors, begin, end - begin)
 
-    def _after(self, at: float, end: float) -> float:
+    def _after(self, at: Seconds, end: Seconds) -> Seconds:
         """Return the step just after a plan whose end does not come after its step; it counts as the end."""
         step = nextafter(at, INFINITY)
         self._just_after[step] = end
         return step
 
-    def instant(self, at: float) -> float:
+    def instant(self, at: Seconds) -> Seconds:
         """Return the instant of a step; a step just after an instant counts as that instant."""
         return self._just_after.get(at, at)
 
@@ -154,86 +165,97 @@ class CountProfile:
         """Whether no step stands for the instant before it."""
         return not self._just_after
 
-    def steps(self) -> list[tuple[float, int]]:
+    def _as_given(self, amount: float) -> Any:
+        """Return an amount as a whole number, if the first was one."""
+        return int(amount) if self._whole else amount
+
+    def steps(self) -> list[tuple[Seconds, Any]]:
         """Return the steps as (instant, free)."""
         return [
-            (at, free + block.shift) for block in self._blocks for at, free in zip(block.times, block.free, strict=True)
+            (at, self._as_given(free + block.shift))
+            for block in self._blocks
+            for at, free in zip(block.times, block.free, strict=True)
         ]
 
     @property
-    def free(self) -> int:
+    def free(self) -> Any:
         """The amount free at the beginning."""
         block = self._blocks[0]
-        return block.free[0] + block.shift
+        return self._as_given(block.free[0] + block.shift)
 
     @property
-    def next_step(self) -> float:
+    def next_step(self) -> Seconds:
         """The instant of the second step, in seconds; infinite if there is none."""
         times = self._blocks[0].times
         return times[1] if len(times) > 1 else self._firsts[1] if len(self._firsts) > 1 else INFINITY
 
     # ------------------------------------------------------------------ questions
 
-    def earliest(self, need: int, duration: float, not_before: float = -INFINITY, granted: float = INFINITY) -> float:
+    def earliest(
+        self, need: SupportsFloat, duration: Seconds, not_before: Seconds = -INFINITY, granted: Seconds = INFINITY
+    ) -> Seconds:
         """Return the earliest instant from which ``need`` stays free for ``duration`` seconds; infinite if never.
 
         From the instant ``granted`` on, ``need`` is there: the answer comes no later. A hot path.
         """
         blocks, after = self._blocks, self._just_after
+        least = float(need)
         last = granted  # by when a hole that does not go on from then must end
         if self._firsts[0] < granted < INFINITY:
             block = blocks[bisect_left(self._firsts, granted) - 1]
             i = bisect_left(block.times, granted) - 1
-            if block.free[i] + block.shift < need:
+            if block.free[i] + block.shift < least:
                 last = block.times[i]
         if not_before > self._firsts[0]:
             blocks = self._from(not_before)
-        start, end, open_ = granted, INFINITY, False  # of a hole that may go on in the next block
+        start = granted  # of a hole that may go on in the next block
+        end: Seconds = INFINITY
+        open_ = False
         for block in blocks:
-            lack = need - block.shift
-            times = block.times
+            lack = least - block.shift
+            times, free = block.times, block.free
             if times[0] >= last:
                 break
+            i, count = 0, len(free)
             if open_:
                 if times[0] >= end:
                     return start
                 if block.low >= lack:
                     continue
-                steps = zip(times, block.free, strict=True)
-                for at, free in steps:
-                    if free < lack:
-                        if at >= end:
-                            return start
-                        open_ = False
-                        break
-                else:
-                    block.low = min(block.free)
+                while i < count and free[i] >= lack:
+                    i += 1
+                if i == count:
+                    block.low = min(free)
                     continue
+                if times[i] >= end:
+                    return start
+                open_ = False
             elif block.high < lack:
                 continue
-            else:
-                steps = zip(times, block.free, strict=True)
-            for at, free in steps:
-                if free < lack:
-                    continue
-                start = at
-                end = (after.get(at, at) if after else at) + duration
+            while True:
+                while i < count and free[i] < lack:
+                    i += 1
+                if i == count:
+                    break
+                start = times[i]
+                end = (after.get(start, start) if after else start) + duration
                 if end > last:
                     if last < granted or start >= granted:
                         return granted
                     end = granted
-                for at, free in steps:
-                    if at >= end:
-                        return start
-                    if free < lack:
-                        break
-                else:
+                i += 1
+                while i < count and free[i] >= lack:
+                    i += 1
+                if i == count:
                     open_ = True
+                    break
+                if times[i] >= end:
+                    return start
             if not open_:
-                block.high = max(block.free)
+                block.high = max(free)
         return start if open_ else granted
 
-    def _from(self, instant: float) -> list[_Block]:
+    def _from(self, instant: Seconds) -> list[_Block]:
         """Return the blocks from an instant on, beginning with a step at that instant."""
         b = bisect_right(self._firsts, instant) - 1
         block = self._blocks[b]
@@ -241,64 +263,88 @@ class CountProfile:
         first = _Block([instant, *block.times[i + 1 :]], block.free[i:], block)
         return [first, *self._blocks[b + 1 :]]
 
-    def opens(self, need: int, duration: float, before: float) -> bool:
+    def opens(self, need: SupportsFloat, duration: Seconds, before: Seconds) -> bool:
         """Whether ``need`` stays free for ``duration`` seconds from an instant before ``before``. A hot path."""
         after = self._just_after
-        end, open_ = INFINITY, False
+        least = float(need)
+        end: Seconds = INFINITY
+        open_ = False
         for block in self._blocks:
-            lack = need - block.shift
-            times = block.times
+            lack = least - block.shift
+            times, free = block.times, block.free
+            i, count = 0, len(free)
             if open_:
                 if times[0] >= end:
                     return True
                 if block.low >= lack:
                     continue
+                while i < count and free[i] >= lack:
+                    i += 1
+                if i == count:
+                    continue
+                if times[i] >= end:
+                    return True
+                open_ = False
             elif times[0] >= before:
                 return False
             elif block.high < lack:
                 continue
-            for at, free in zip(times, block.free, strict=True):
-                if open_:
-                    if at >= end:
-                        return True
-                    open_ = free >= lack
-                elif free >= lack:
-                    if at >= before:
-                        return False
-                    end, open_ = (after.get(at, at) if after else at) + duration, True
+            while True:
+                while i < count and free[i] < lack:
+                    i += 1
+                if i == count:
+                    break
+                start = times[i]
+                if start >= before:
+                    return False
+                end = (after.get(start, start) if after else start) + duration
+                i += 1
+                while i < count and free[i] >= lack:
+                    i += 1
+                if i == count:
+                    open_ = True
+                    break
+                if times[i] >= end:
+                    return True
             if not open_:
-                block.high = max(block.free)
+                block.high = max(free)
         return open_
 
-    def longest(self, need: int, before: float) -> float:
+    def longest(self, need: SupportsFloat, before: Seconds) -> float:
         """Return for how long (s) ``need`` stays free at most from an instant before ``before``, or a little longer."""
         after = self._just_after
-        most, start = 0.0, -INFINITY  # of the longest hole; of one that may go on in the next block
+        least, most = float(need), 0.0  # what is needed; the longest hole
+        start: Seconds = -INFINITY  # of a hole that may go on in the next block
         for block in self._blocks:
-            lack = need - block.shift
+            lack = least - block.shift
+            times, free = block.times, block.free
             if start == -INFINITY:
-                if block.times[0] >= before:
+                if times[0] >= before:
                     break
                 if block.high < lack:
                     continue
             elif block.low >= lack:
                 continue
-            for at, free in zip(block.times, block.free, strict=True):
-                if free < lack:
-                    if start > -INFINITY:
-                        most = max(most, nextafter(at, INFINITY) - start)  # not less, whatever the rounding
-                        start = -INFINITY
-                elif start == -INFINITY:
+            open_ = start > -INFINITY
+            for i, each in enumerate(free):
+                if each < lack:
+                    if open_:
+                        # Not less, whatever the rounding.
+                        most = max(most, float(nextafter(times[i], INFINITY) - start))
+                        start, open_ = -INFINITY, False
+                elif not open_:
+                    at = times[i]
                     if at >= before:
                         return most
-                    start = after.get(at, at)
+                    start, open_ = after.get(at, at), True
         return most if start == -INFINITY else INFINITY
 
-    def fits(self, need: int, duration: float) -> bool:
+    def fits(self, need: SupportsFloat, duration: Seconds) -> bool:
         """Whether ``need`` is free from now on for ``duration`` seconds."""
+        least = float(need)
         end = self._firsts[0] + duration
         for block in self._blocks:
-            lack = need - block.shift
+            lack = least - block.shift
             times = block.times
             if times[0] >= end:
                 return block is not self._blocks[0] or block.free[0] >= lack
@@ -312,33 +358,35 @@ class CountProfile:
                 block.low = min(free)
         return True
 
-    def free_until(self, need: int) -> float:
+    def free_until(self, need: SupportsFloat) -> Seconds:
         """Return the instant (s) until which ``need`` is free from the beginning on; infinite if for good."""
+        least = float(need)
         for block in self._blocks:
-            lack = need - block.shift
+            lack = least - block.shift
             if block.low < lack:
-                for at, free in zip(block.times, block.free, strict=True):
+                for i, free in enumerate(block.free):
                     if free < lack:
-                        return at
+                        return block.times[i]
                 block.low = min(block.free)
         return INFINITY
 
-    def room(self, need: int, start: float, duration: float, most: int) -> int:
+    def room(self, need: SupportsFloat, start: Seconds, duration: Seconds, most: int) -> int:
         """Return how often, up to ``most`` times, ``need`` is free from ``start`` on for ``duration`` seconds."""
         end = self._just_after.get(start, start) + duration
-        least = need * most
+        each = float(need)
+        least = each * most
         for block in self._blocks[bisect_right(self._firsts, start) - 1 :]:
             times = block.times
-            if times[0] >= end or least < need:
+            if times[0] >= end or least < each:
                 break
             if block.low + block.shift < least:
                 i = max(0, bisect_right(times, start) - 1)
                 least = min(least, min(block.free[i : max(i + 1, bisect_left(times, end))]) + block.shift)
-        return least // need
+        return int(least // each)
 
     # ------------------------------------------------------------------ changes
 
-    def take(self, need: int, start: float, duration: float) -> None:
+    def take(self, need: SupportsFloat, start: Seconds, duration: Seconds) -> None:
         """Take ``need`` from ``start`` on, which is within the profile, for ``duration`` seconds.
 
         A duration that does not move the clock takes it for the instant: it is free again just after. A hot path.
@@ -347,19 +395,21 @@ class CountProfile:
         end = (after.get(start, start) if after else start) + duration
         if end <= start:
             end = self._after(start, end)
-        self.change(-need, start, end)
+        self._change(-float(need), start, end)
 
-    def move(self, need: int, start: float, to: float, duration: float) -> None:
+    def move(self, need: SupportsFloat, start: Seconds, to: Seconds, duration: Seconds) -> None:
         """Undo :meth:`take`, and take the same from an earlier instant on."""
+        amount = float(need)
         until, end = to + duration, start + duration
-        self.change(-need, to, min(until, start))
-        self.change(need, max(until, start), end)
+        self._change(-amount, to, min(until, start))
+        self._change(amount, max(until, start), end)
 
-    def change(self, amount: int, start: float, end: float) -> None:
-        """Add an amount from ``start``, which is within the profile, to ``end``, and merge equal steps there.
+    def change(self, amount: SupportsFloat, start: Seconds, end: Seconds) -> None:
+        """Add an amount from ``start``, which is within the profile, to ``end``, and merge equal steps there."""
+        self._change(float(amount), start, end)
 
-        A hot path.
-        """
+    def _change(self, amount: float, start: Seconds, end: Seconds) -> None:
+        """Add an amount from an instant to another. A hot path."""
         if end <= start:
             return
         blocks = self._blocks
@@ -402,11 +452,11 @@ class CountProfile:
         if len(block.times) > _MOST:
             self._divide(b)
 
-    def give_back(self, need: int, start: float, duration: float) -> None:
+    def give_back(self, need: SupportsFloat, start: Seconds, duration: Seconds) -> None:
         """Undo :meth:`take`."""
-        self.take(-need, start, duration)
+        self.take(-float(need), start, duration)
 
-    def advance(self, now: float) -> None:
+    def advance(self, now: Seconds) -> None:
         """Drop the steps before ``now``."""
         blocks, firsts = self._blocks, self._firsts
         b = bisect_right(firsts, now) - 1
@@ -424,11 +474,13 @@ class CountProfile:
 
     def copy(self) -> CountProfile:
         """Return a copy."""
-        copy = CountProfile.__new__(CountProfile)
-        copy._blocks = [_Block(list(block.times), list(block.free), block) for block in self._blocks]
-        copy._firsts = list(self._firsts)
-        copy._just_after = dict(self._just_after)
-        return copy
+        return _restored(self._whole, self._just_after, self._parts())
+
+    def _parts(self) -> list[tuple[Any, ...]]:
+        return [(block.times, block.free, block.shift, block.low, block.high) for block in self._blocks]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._whole, self._just_after, self._parts())
 
     def _divide(self, b: int) -> None:
         """Divide a block that has become too long."""
@@ -439,6 +491,18 @@ class CountProfile:
         del block.times[half:], block.free[half:]
         self._blocks.insert(b + 1, second)
         self._firsts.insert(b + 1, second.times[0])
+
+
+def _restored(whole: bool, just_after: dict[Seconds, Seconds], parts: list[tuple[Any, ...]]) -> CountProfile:
+    """Return a profile of these blocks, which it copies; pickles of both forms call it."""
+    profile = CountProfile(0, 0, ())
+    profile._whole, profile._just_after, profile._blocks = whole, dict(just_after), []
+    for times, free, *bounds in parts:
+        block = _Block(list(times), list(free))
+        block.shift, block.low, block.high = bounds
+        profile._blocks.append(block)
+    profile._firsts = [block.times[0] for block in profile._blocks]
+    return profile
 
 
 def ends_of(running: RunningIndex) -> Iterable[tuple[float, int]]:

@@ -76,7 +76,8 @@ class ProjectedPlan:
     def start(self, now: float, work: ProjectedJob, decided: bool = False) -> float:
         """Return when the work would start if added now (s)."""
         self._profile.advance(now)
-        return self._profile.earliest(work.processors, work.duration)
+        found: float = self._profile.earliest(work.processors, work.duration)
+        return found
 
     def add(self, now: float, work: ProjectedJob, decided: bool = False) -> None:
         """Add work at the tail."""
