@@ -17,7 +17,7 @@ else:
         return lambda each: each
 
 
-__all__ = ["form", "interpret", "mypyc_attr"]
+__all__ = ["FORM", "form", "interpret", "mypyc_attr"]
 
 _HOME = Path(__file__).parent
 
@@ -32,6 +32,10 @@ def form() -> str:
         return "interpreted"
     built = any((_HOME.parent / f"simmodel__mypyc{suffix}").exists() for suffix in EXTENSION_SUFFIXES)
     return "compiled" if built else "interpreted"
+
+
+FORM = form()
+"""The form that runs in this process."""
 
 
 def interpret() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import simpy
 
 from simmodel import __version__
-from simmodel.form import form
+from simmodel.form import FORM
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -404,7 +404,7 @@ def versions() -> dict[str, str]:
     """
     return {
         "simmodel": __version__,
-        "form": form(),
+        "form": FORM,
         "simpy": simpy.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

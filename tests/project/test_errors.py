@@ -17,6 +17,7 @@ RAISED = {
     "*": {"NotImplementedError": "a method that a subclass must write"},
     "simmodel": {"AttributeError": ATTRIBUTE},
     "simmodel.extending": {"AttributeError": ATTRIBUTE},
+    "simmodel.form": {"ImportError": "import goes on to the next finder"},
     "simmodel.experiments.runs": {"AttributeError": ATTRIBUTE},
     "simmodel.resources.pools.allocation": {"AttributeError": ATTRIBUTE},
     "simmodel.work.live": {"AttributeError": ATTRIBUTE},
