@@ -6,6 +6,7 @@ import re
 import tomllib
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -322,3 +323,16 @@ def test_every_metric_is_defined() -> None:
     for title, known in (("Batch systems", JOB_METRICS), ("Machines", MACHINE_METRICS)):
         cells = " ".join(line.split("|")[1] for line in page.section(title).splitlines() if line.startswith("| `"))
         assert sorted(known.keys() - set(re.findall(r"`(\w+)`", cells))) == []
+
+
+def test_no_line_of_text_is_a_comment_on_the_site() -> None:
+    begun = [f"{name}: {line}" for name, page in PAGES.items() for line in re.findall("^%.*", page.without_code, re.M)]
+    assert begun == [], "MyST leaves out lines that begin with a percent sign"
+
+
+def test_every_how_to_page_is_in_the_list_of_questions_and_in_the_margin() -> None:
+    there = {Path(name).stem for name in PAGES if name.startswith("docs/how_to/")} - {"index"}
+    listed = re.findall(r"\]\((\w+)\.md\)", PAGES["docs/how_to/index.md"].text)
+    shown = re.findall(r"^how_to/(\w+)$", PAGES["docs/index.md"].text, re.MULTILINE)
+    assert sorted(listed) == sorted(there)
+    assert sorted(shown) == sorted([*there, "index"])
