@@ -8,11 +8,12 @@ lowest node on; if none is, the largest one, and so on. In a tree of switches, l
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import ceil, inf
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from simmodel import InputError
 from simmodel.extending import Allocation, assigned
 from simmodel_site.policy.layout import FAR
 from simmodel_site.policy.wishes import NOTHING, Wishes
@@ -113,6 +114,19 @@ ANY = 1 << 30
 """The largest number of nodes of a job that may have any number."""
 
 
+def _whole_gpus(request: Request) -> int:
+    """Return the whole GPUs of each node that a request is for.
+
+    Raises
+    ------
+    InputError
+        it is for shares, types or slices
+    """
+    if request.of_devices:
+        raise InputError("policy slurm knows whole GPUs alone: a job asks for a share, a type or a slice of one")
+    return int(request.gpus_per_node)
+
+
 class Shape:
     """What a job asks of its nodes; jobs of one shape share it.
 
@@ -195,7 +209,7 @@ class Shape:
         self.bounded = not self.even and self.most_nodes < tasks
         self.gpus_per_task = wishes.gpus_per_task
         self.gpus = wishes.gpus or tasks * self.gpus_per_task
-        self.gpus_per_node = max(ceil(request.gpus_per_node), wishes.gpus_per_node)
+        self.gpus_per_node = max(_whole_gpus(request), wishes.gpus_per_node)
         self.memory_per_node = max(request.memory_per_node, wishes.memory_per_node)
         gpus = max(self.gpus_per_node, min(self.gpus, self.gpus_per_task or 1))
         self.wanted = self.nodes if self.gpus or wishes.nodes is None else self.most_nodes

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
-from math import ceil, isfinite
+from math import isfinite
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
@@ -378,11 +378,13 @@ def request_of(job: LiveJob) -> Demand:
     seconds = limit if isfinite(limit) else None
     if spec is None:
         return Demand(processors=job.processors, requested=seconds, user=job.user)
+    if spec.gpus_per_node % 1 or spec.gpu:
+        raise InputError(f"job {job.id}: a twin knows whole GPUs alone, got a share, a type or a slice of one")
     return Demand(
         processors=job.processors,
         nodes=spec.nodes,
         cores_per_node=spec.cores_per_node,
-        gpus_per_node=ceil(spec.gpus_per_node),
+        gpus_per_node=int(spec.gpus_per_node),
         memory_per_node=spec.memory_per_node,
         chunks=chunk_text(spec.chunks or ()),
         consumables=dict(spec.consumables),
