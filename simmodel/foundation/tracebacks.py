@@ -14,11 +14,13 @@ from types import TracebackType
 from typing import Any
 
 from simmodel.foundation.errors import SimmodelError
+from simmodel.moved import MOVED
 
 __all__ = ["note", "shorten", "shortened"]
 
-_OURS = {"simmodel", "simmodel_site", "simpy", "numpy", "networkx", "attr", "attrs", "cattrs", *sys.stdlib_module_names}
-"""The top modules of simmodel and of what calls users' code in its name."""
+_OTHERS = {"simpy", "numpy", "networkx", "attr", "attrs", "cattrs", *sys.stdlib_module_names}
+_OURS = {"simmodel", *(new.partition(".")[0] for new in MOVED.values()), *_OTHERS}
+"""The top modules of simmodel, of where parts of it moved, and of what calls users' code in its name."""
 
 _NOUNS = {"LiveJob": "job", "LiveTask": "task"}
 

@@ -176,7 +176,7 @@ class ClusterOptions(Options):
         converter=_signals,
         metadata={
             "flag": "--signal",
-            "text": "NAME=FILE",
+            "text": "NAME=CSV",
             "help": "what policies and metrics know over time, such as carbon=grid.csv: a CSV file of times and values",
         },
     )

@@ -6,13 +6,13 @@ import csv
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from math import inf
+from itertools import pairwise
+from math import inf, isfinite
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
 import attrs
-import numpy as np
 
 from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
@@ -20,13 +20,18 @@ from simmodel.foundation.loading import Source, read_lines
 from simmodel.foundation.units import in_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     from numpy.typing import ArrayLike, NDArray
+
+    from simmodel.platform.step_lines import StepLine
 
 __all__ = ["NO_SIGNALS", "GivenSignals", "Signal", "signals_of"]
 
 
-def _numbers(values: ArrayLike) -> tuple[float, ...]:
-    return tuple(np.asarray(values, dtype=np.float64).tolist())
+def _numbers(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(map(float, values))
 
 
 @attrs.frozen(slots=False, repr=False)
@@ -72,18 +77,17 @@ class Signal(Fields):
         return 2 * self.times[-1] - self.times[-2] if len(self.times) > 1 else inf
 
     def __attrs_post_init__(self) -> None:
-        times = np.asarray(self.times)
-        if not len(times) or not np.isfinite(times).all():
+        times = self.times
+        if not times or not all(map(isfinite, times)):
             raise InputError(f"must be instants in s, one or more, got {counted(len(times), 'value')}", place="times")
-        late = np.flatnonzero(np.diff(times) <= 0)
-        if len(late):
-            row = int(late[0]) + 1
-            raise InputError(f"must increase, got {times[row]:g} after {times[row - 1]:g}", place=f"times[{row}]")
+        for row, (before, after) in enumerate(pairwise(times), start=1):
+            if after <= before:
+                raise InputError(f"must increase, got {after:g} after {before:g}", place=f"times[{row}]")
         if not self.end > times[-1]:
             raise InputError(f"must be after the last of the times, {times[-1]:g} s, got {self.end:g}", place="end")
         for name in ("values", "predicted"):
             given = getattr(self, name)
-            if given is not None and not (len(given) == len(times) and np.isfinite(given).all()):
+            if given is not None and not (len(given) == len(times) and all(map(isfinite, given))):
                 text = f"must be numbers, one for each of {counted(len(times), 'instant')}"
                 raise InputError(f"{text}, got {counted(len(given), 'value')}", place=name)
 
@@ -151,13 +155,20 @@ class Signal(Fields):
     # ------------------------------------------------------------------ what is
 
     @cached_property
-    def _known(self) -> _Line:
-        return _Line(np.asarray(self.times), np.asarray(self.values), self.end)
+    def _known(self) -> StepLine:
+        return self._line(self.values)
 
     @cached_property
-    def _expected(self) -> _Line:
+    def _expected(self) -> StepLine:
         """The line that a scheduler plans with."""
-        return self._known if self.predicted is None else attrs.evolve(self._known, values=np.asarray(self.predicted))
+        return self._known if self.predicted is None else self._line(self.predicted)
+
+    def _line(self, values: Sequence[float]) -> StepLine:
+        import numpy as np  # only where a signal is used: the help of commands reads the fields of options
+
+        from simmodel.platform.step_lines import StepLine
+
+        return StepLine(np.asarray(self.times), np.asarray(values), self.end)
 
     def at(self, instant: float) -> float:
         """Return the value at an instant (s).
@@ -181,12 +192,14 @@ class Signal(Fields):
         InputError
             the signal has not begun or has ended by then
         """
-        low, high = self._known.integrals(np.array([start, end], dtype=np.float64)).tolist()
+        low, high = self.integrals([start, end]).tolist()
         return float(high - low)
 
-    def integrals(self, instants: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the integrals from the first value to several instants (s); parameters as of :meth:`integral`."""
-        return self._known.integrals(instants)
+    def integrals(self, instants: ArrayLike) -> NDArray[np.float64]:
+        """Return the integrals from the first value to several instants (s), as those of :meth:`integral`."""
+        import numpy as np
+
+        return self._known.integrals(np.asarray(instants, dtype=np.float64))
 
     # ------------------------------------------------------------------ what is expected
 
@@ -206,9 +219,11 @@ class Signal(Fields):
         """
         if not 0 <= error < inf:
             raise InputError(f"must be a share >= 0, got {error!r}", place="error")
+        import numpy as np
+
         values = np.asarray(self.values)
         drawn = np.random.default_rng(seed).normal(0.0, error * float(values.mean()), len(values))
-        return attrs.evolve(self, predicted=values + drawn)
+        return attrs.evolve(self, predicted=(values + drawn).tolist())
 
     def lowest(self, earliest: float, latest: float, length: float) -> float:
         """Return the first start from which the expected mean over a length is least.
@@ -246,67 +261,6 @@ class Signal(Fields):
         [(10.0, 20.0), (30.0, 40.0)]
         """
         return self._expected.lowest_spans(earliest, latest, length)
-
-
-@attrs.frozen(eq=False, slots=False)
-class _Line:
-    """A step function: the values from some instants on, shape (n,) each, and its end (s)."""
-
-    times: NDArray[np.float64]
-    values: NDArray[np.float64]
-    end: float
-
-    @cached_property
-    def _sums(self) -> NDArray[np.float64]:
-        return np.append(0.0, np.cumsum(self.values[:-1] * np.diff(self.times)))
-
-    def _steps(self, instants: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Return the steps in which some instants lie; the end lies in the last one."""
-        if not instants.min() >= self.times[0] or not instants.max() <= self.end:
-            wrong = instants.min() if instants.min() < self.times[0] else instants.max()
-            there = f"the signal lasts from {self.times[0]:g} to {self.end:g} s"
-            raise InputError(f"{there}, and is asked for at {wrong:g} s", place="signal")
-        return np.searchsorted(self.times, instants, side="right") - 1
-
-    def _between(self, start: float, end: float) -> NDArray[np.float64]:
-        """Return the instants of the steps between two instants."""
-        first, last = np.searchsorted(self.times, [start, end], side="right").tolist()
-        return self.times[first:last]
-
-    def at(self, instant: float) -> float:
-        return float(self.values[self._steps(np.array([instant], dtype=np.float64))[0]])
-
-    def integrals(self, instants: NDArray[np.float64]) -> NDArray[np.float64]:
-        steps = self._steps(instants)
-        found: NDArray[np.float64] = self._sums[steps] + self.values[steps] * (instants - self.times[steps])
-        return found
-
-    def lowest(self, earliest: float, latest: float, length: float) -> float:
-        if length <= 0 or latest <= earliest:
-            return float(earliest)
-        # The mean over a sliding span is linear between the instants at which one of its ends meets a step.
-        meets = [self._between(earliest, latest), self._between(earliest + length, latest + length) - length]
-        starts = np.sort(np.concatenate([[earliest], *meets, [latest]]))
-        sums = self.integrals(starts + length) - self.integrals(starts)
-        least = sums.min()
-        return float(starts[np.argmax(sums <= least + 1e-12 * abs(least))])  # the first of those that are equal
-
-    def lowest_spans(self, earliest: float, latest: float, length: float) -> list[tuple[float, float]]:
-        first, last = self._steps(np.array([earliest, latest], dtype=np.float64)).tolist()
-        edges = np.concatenate([[earliest], self.times[first + 1 : last + 1], [latest]])
-        values, lasts = self.values[first : last + 1], np.diff(edges)
-        order = np.argsort(values, kind="stable")
-        enough = np.searchsorted(np.cumsum(lasts[order]), length - 1e-9 * length)
-        worst = values[order[min(int(enough), len(order) - 1)]]
-        spans: list[tuple[float, float]] = []
-        for start, end, value in zip(edges[:-1].tolist(), edges[1:].tolist(), values.tolist(), strict=True):
-            if value > worst or end == start:
-                continue
-            if spans and spans[-1][1] == start:
-                spans[-1] = spans[-1][0], end
-            else:
-                spans.append((start, end))
-        return spans
 
 
 def _column(header: list[str], name: str | None, source: str) -> int | None:

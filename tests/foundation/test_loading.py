@@ -133,7 +133,7 @@ def test_options_raise_limits(tmp_path, capsys) -> None:
     assert current_limits() == Limits()
 
 
-NOT_READING = ("completion", "list", "twin install-hooks")
+NOT_READING = ("completion", "demo", "list", "twin install-hooks")
 READING = [name for name in SPELLED if name not in NOT_READING]
 
 

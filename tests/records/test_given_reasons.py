@@ -65,8 +65,9 @@ def test_reasons_of_brokers_name_jobs_as_the_record_does_and_those_of_machines_t
 @pytest.mark.parametrize("way", ["sqlite", "csv", "parquet"])
 def test_reasons_are_stored(way: str, tmp_path: Path) -> None:
     result = simulate(4, JOBS, careful)
-    getattr(result, f"to_{way}")(tmp_path / "run.db")
-    again = load_result(tmp_path / "run.db").reasons
+    path = tmp_path / ("run.db" if way == "sqlite" else "run")
+    getattr(result, f"to_{way}")(path)
+    again = load_result(path).reasons
     assert again["reason"].tolist() == result.reasons["reason"].tolist()
     assert again["time"].tolist() == result.reasons["time"].tolist()
 

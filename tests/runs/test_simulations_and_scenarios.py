@@ -291,7 +291,7 @@ def test_objects_and_large_work_are_to_be_given_again() -> None:
 
 
 def test_options_are_one_typed_value() -> None:
-    assert ClusterOptions.names() == ["decide_on", "event_order", "estimates", "overrun", "sharing"]
+    assert ClusterOptions.names() == ["decide_on", "event_order", "estimates", "overrun", "sharing", "signals"]
     assert MachineOptions.of({"overlap": True}).overlap
     broker = BrokerOptions.of({"by": "actual", "overrun": "continue"})
     assert isinstance(broker, BrokerOptions)
