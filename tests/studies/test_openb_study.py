@@ -43,7 +43,7 @@ def test_a_fill_is_near_the_published_ones():
     compare("default", ["gpu-best-fit"], [1], 1.0)
 
 
-@pytest.mark.long
+@pytest.mark.exhaustive  # seven minutes
 @pytest.mark.parametrize("workload", ["default", "gpushare100", "multigpu50"])
 def test_fills_are_within_a_point_of_the_published_means(workload):
     found = compare(workload, FILL_PLACEMENTS, range(1, 11), 1.0)

@@ -31,7 +31,7 @@ def end_of(machine: Machine) -> float:
     return float(machine.env.now)
 
 
-@settings(max_examples=up_to(60))
+@settings(max_examples=up_to(80))
 @given(machine_cases(tuple(POLICIES)), st.floats(0.02, 1))
 def test_a_closed_machine_stands_still(case: MachineCase, share: float) -> None:
     at = share * end_of(begun(case))

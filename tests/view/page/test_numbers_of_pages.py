@@ -165,7 +165,9 @@ def check_comparison(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cluster", "grid", "machine", "comparison"])
-@pytest.mark.parametrize("runs", [8, pytest.param(300, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "runs", [8, pytest.param(60, marks=pytest.mark.long), pytest.param(300, marks=pytest.mark.exhaustive)]
+)
 def test_the_numbers_of_a_page_are_those_of_the_result(kind: str, runs: int) -> None:
     for seed in range(runs):
         rng = np.random.default_rng([seed, len(kind)])
