@@ -13,8 +13,8 @@ import pytest
 READY = "return document.documentElement.dataset.ready === 'true'"
 
 
-def opened() -> Iterator[Any]:
-    """Yield headless Chromium of the system, or skip or fail where there is none."""
+def opened(*more: str) -> Iterator[Any]:
+    """Yield headless Chromium of the system, or skip or fail where there is none; ``more``: its options."""
     needed = os.environ.get("SIMMODEL_NEED_BROWSER") == "1"
     program, driver = shutil.which("chromium"), shutil.which("chromedriver")
     try:
@@ -29,7 +29,7 @@ def opened() -> Iterator[Any]:
         pytest.skip(message)
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1600"):
+    for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1300,1600", *more):
         options.add_argument(option)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(driver))

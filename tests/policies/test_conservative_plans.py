@@ -180,14 +180,19 @@ def test_a_future_that_goes_as_planned_is_planned_once(monkeypatch):
     assert len(planned) <= waiting
 
 
-def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earlier(monkeypatch):
+@pytest.fixture
+def planned(monkeypatch):
+    """The ids of the jobs that are planned, in order."""
+    found, plan = [], CountPlan._plan
+    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (found.append(job.id), plan(self, job))[1])
+    return found
+
+
+def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earlier(planned):
     """Jobs of 1 processor end 10 s apart, 60 to 90 s early; each wakes a plan of 200 jobs of 7, of which none can move.
 
     The last job could start now if no job of all 8 stood before it.
     """
-    planned = []
-    plan = CountPlan._plan
-    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
     short = [Job(id=i, submit=0, run=10 * (i + 1), requested=100, processors=1) for i in range(4)]
     long = [Job(id=4, submit=0, run=100, processors=4)]
     seven = [Job(id=5 + i, submit=1, run=100, processors=7) for i in range(200)]
@@ -197,11 +202,8 @@ def test_an_early_end_plans_anew_only_from_the_first_job_on_that_can_start_earli
     assert len(planned) <= 205
 
 
-def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(monkeypatch):
+def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(planned):
     """320 jobs of 2 processors run 32 at a time; the last job, which can start beside them, has them planned."""
-    planned = []
-    plan = CountPlan._plan
-    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
     first = Job(id=0, submit=0, run=100, processors=64)
     like = [Job(id=1 + i, submit=0, run=10, processors=2) for i in range(320)]
     last = Job(id=321, submit=0, run=500, processors=1)
@@ -210,11 +212,8 @@ def test_like_jobs_that_fit_at_one_instant_are_planned_with_one_search(monkeypat
     assert planned == [1 + 32 * i for i in range(10)] + [321]
 
 
-def test_a_job_that_ends_before_those_before_it_could_start_has_none_of_them_planned(monkeypatch):
+def test_a_job_that_ends_before_those_before_it_could_start_has_none_of_them_planned(planned):
     """200 jobs of all processors wait for a long one; the job behind them starts, and later the first of them alone."""
-    planned = []
-    plan = CountPlan._plan
-    monkeypatch.setattr(CountPlan, "_plan", lambda self, job: (planned.append(job.id), plan(self, job))[1])
     long = Job(id=0, submit=0, run=100, processors=7)
     wide = [Job(id=1 + i, submit=1, run=10, processors=8) for i in range(200)]
     short = Job(id=201, submit=2, run=98, processors=1)

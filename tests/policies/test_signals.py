@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 from simmodel import Cluster, Environment, Job, Snapshot, Workload, simulate, start
 from simmodel.cli import main
 from simmodel.foundation.errors import InputError, PolicyError
-from simmodel.platform import Signal
+from simmodel.platform import ClusterSpec, PartitionSpec, Signal
 from simmodel.scheduling import Hold, Start
 from simmodel.studies import lets_wait
 from tests.helpers.data_files import data_file
@@ -161,6 +161,15 @@ def test_a_run_that_is_cut_anywhere_and_continued_is_the_same(pieces):
         rest = simulate(Snapshot.from_json(text))
         then = {job: end for job, end in ends_of(whole).items() if end >= at}
         assert ends_of(rest) == then
+
+
+def test_a_job_for_several_partitions_is_held_once():
+    spec = ClusterSpec(partitions=[PartitionSpec(name="a", processors=4), PartitionSpec(name="b", processors=4)])
+    rising = Signal([0, 50, 100, 110, 200], [3, 2, 1, 9, 0], end=400)
+    job = Job(run=10, slack=120, partitions=["a", "b"])
+    simulation = start(spec, [job], "wait-for(carbon)", signals={"carbon": rising})
+    assert simulation.run().result().jobs["start"].tolist() == [100]
+    assert simulation.system.scheduler.policy.state()["plans"] == []
 
 
 def test_in_pieces_a_job_runs_where_the_signal_is_lowest():

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.helpers.browser import browser as browser  # a fixture
+from tests.helpers.chromium import opened
 from tests.helpers.new_process import printed
 from tests.helpers.package_imports import PUBLIC, imports
 from tests.helpers.paths import ROOT, SITE
@@ -186,6 +186,12 @@ def test_the_page_of_an_old_address_leads_on(site: Path, browser: Any) -> None:
         new, sign, anchor = MOVED[old].partition("#")
         there = (site / f"{new}.html").as_uri() + sign + anchor
         WebDriverWait(browser, 20).until(lambda it, there=there: it.current_url == there, f"{old} -> {MOVED[old]}")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, in which pages may read files beside them."""
+    yield from opened("--allow-file-access-from-files")
 
 
 # ---------------------------------------------------------------------- search
