@@ -569,7 +569,7 @@ def colour_bar(
         labelcolor=INK,
         width=0.6,
         length=2 if title else 0,
-        labelsize=_settings()["ytick.labelsize"],
+        labelsize=font_size(_settings()["ytick.labelsize"]),
     )
 
 
