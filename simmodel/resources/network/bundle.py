@@ -14,6 +14,7 @@ from math import inf, nan
 from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
 
 from simmodel.form import mypyc_attr
+from simmodel.foundation.subclasses import refuse_properties
 
 __all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group", "set_speeds"]
 
@@ -71,6 +72,10 @@ class Channel:
         "users",
     )
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
+
     def __init__(self, name: str, capacity: SupportsFloat) -> None:
         self.name = name
         self.bound = float(capacity)
@@ -126,6 +131,10 @@ class Group:
     """
 
     __slots__ = ("ceiling", "demand", "entries", "filling", "level", "row", "uses")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
 
     def __init__(
         self, uses: Sequence[tuple[Channel, SupportsFloat]], demand: SupportsFloat = 0.0, ceiling: SupportsFloat = inf

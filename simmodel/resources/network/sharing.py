@@ -18,6 +18,7 @@ from math import fsum, inf
 from typing import Final
 
 from simmodel.form import mypyc_attr
+from simmodel.foundation.subclasses import refuse_properties
 from simmodel.resources.network.bundle import Channel, Group
 from simmodel.resources.network.crowd import Crowd
 
@@ -316,6 +317,10 @@ class Sharing:
     """
 
     __slots__ = ("_changed", "_floor", "_joined", "_mark", "_seeds", "_sure", "crowd", "each", "many", "reach")
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
 
     def __init__(self, many: int = MANY, each: int = EACH, reach: int = REACH) -> None:
         self.many = many
