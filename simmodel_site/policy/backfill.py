@@ -5,10 +5,8 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -154,8 +152,7 @@ class Window:
         self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
-        pairs = enumerate(pairwise(slots))
-        self._gains = [i for i, (slot, after) in pairs if after.nodes & ~slot.nodes & nodes]  # whose next one has more
+        self._gain = 0  # no slot that is touched and before this one has a successor with more nodes
 
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
@@ -184,9 +181,11 @@ class Window:
                 before.append(found)
             self._after, self._middle = self._nodes, stop
         found = before[-1] & self._after if before else self._after
-        gains = self._gains
-        gain = bisect_left(gains, first)
-        return found, slots[gains[gain]].end if gain < len(gains) and gains[gain] <= stop else 0
+        gain, last, nodes = max(self._gain, first), min(stop, count - 2), self._nodes
+        while gain <= last and not slots[gain + 1].nodes & ~slots[gain].nodes & nodes:
+            gain += 1
+        self._gain = gain
+        return found, slots[gain].end if gain <= last else 0
 
 
 class Tallies:
@@ -486,10 +485,12 @@ class BackfillCycle:
         wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
         window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
+        slots = len(window.slots)
         while True:
             at = later
             free, later = window.move(at, at + limit)
-            self._see(job, window, at)
+            if at == now or window.first == slots:
+                self._see(job, window, at)
             if board.kept is not None:
                 base, barred, again = board.seen_by(job, at)
                 free &= ~barred
