@@ -153,6 +153,7 @@ class Window:
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
         self._gain = 0  # no slot that is touched and before this one has a successor with more nodes
+        self._counted = 0  # whether slots before this one have enough nodes has been counted
 
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
@@ -186,6 +187,22 @@ class Window:
             gain += 1
         self._gain = gain
         return found, slots[gain].end if gain <= last else 0
+
+    def pass_by(self, least: int, later: int) -> int:
+        """Return the instant to move on to as too few nodes are free: ``later``, the next one, if not after it.
+
+        It is the last one before a slot that alone has too few: until then all spans touch it.
+        """
+        slots, nodes, gain = self.slots, self._nodes, self._gain
+        few, known, self._counted = self.stop - 1, max(self._counted, gain + 1), self.stop
+        while few >= known and (slots[few].nodes & nodes).bit_count() >= least:
+            few -= 1
+        if few < known:
+            return later
+        few -= 1
+        while few > gain and not slots[few + 1].nodes & ~slots[few].nodes & nodes:
+            few -= 1
+        return slots[few].end
 
 
 class Tallies:
@@ -509,6 +526,8 @@ class BackfillCycle:
                     continue
                 seen = base if preemption is None else preemption.seen_by(base, job, free)
                 plan = seen.will_run(job, free, bound)
+            elif bound and board.kept is None:
+                later = window.pass_by(least, later)
             if plan is None:
                 if bound:
                     continue
