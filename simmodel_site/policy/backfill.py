@@ -140,14 +140,17 @@ class Window:
         the slots, in order of time
     nodes
         the nodes that matter, as bits
+    least
+        how many of them must be free: a slot that alone has fewer is passed over at once
 
     >>> window = Window([Slot(0, 60, 0b011), Slot(60, 120, 0b110)], 0b111)
     >>> window.move(0, 60), window.move(60, 90)
     ((2, 60), (6, 0))
     """
 
-    def __init__(self, slots: list[Slot], nodes: int) -> None:
+    def __init__(self, slots: list[Slot], nodes: int, least: int = 0) -> None:
         self.slots = slots
+        self._least = least
         self._nodes = nodes
         self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
@@ -158,7 +161,8 @@ class Window:
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
-        That is the end of the first slot whose successor has a node that this one lacks.
+        That is the end of the first slot whose successor has a node that this one lacks. If too few are free, it is the
+        last such instant before a slot that alone has too few: until then all spans touch that slot.
         """
         slots, first, count = self.slots, self.first, len(self.slots)
         while first < count and slots[first].end <= begin:
@@ -186,23 +190,22 @@ class Window:
         while gain <= last and not slots[gain + 1].nodes & ~slots[gain].nodes & nodes:
             gain += 1
         self._gain = gain
-        return found, slots[gain].end if gain <= last else 0
+        if gain > last:
+            return found, 0
+        return found, slots[gain if found.bit_count() >= self._least else self._before_few(gain)].end
 
-    def pass_by(self, least: int, later: int) -> int:
-        """Return the instant to move on to as too few nodes are free: ``later``, the next one, if not after it.
-
-        It is the last one before a slot that alone has too few: until then all spans touch it.
-        """
-        slots, nodes, gain = self.slots, self._nodes, self._gain
+    def _before_few(self, gain: int) -> int:
+        """Return the last slot before one that alone has too few nodes whose next one has more; else the first."""
+        slots, nodes, least = self.slots, self._nodes, self._least
         few, known, self._counted = self.stop - 1, max(self._counted, gain + 1), self.stop
         while few >= known and (slots[few].nodes & nodes).bit_count() >= least:
             few -= 1
         if few < known:
-            return later
+            return gain
         few -= 1
         while few > gain and not slots[few + 1].nodes & ~slots[few].nodes & nodes:
             few -= 1
-        return slots[few].end
+        return few
 
 
 class Tallies:
@@ -501,13 +504,11 @@ class BackfillCycle:
         tested, base, least = False, board, job.shape.nodes
         wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
-        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
-        slots = len(window.slots)
+        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may, least)
         while True:
             at = later
             free, later = window.move(at, at + limit)
-            if at == now or window.first == slots:
-                self._see(job, window, at)
+            self._see(job, window, at)
             if board.kept is not None:
                 base, barred, again = board.seen_by(job, at)
                 free &= ~barred
@@ -526,8 +527,6 @@ class BackfillCycle:
                     continue
                 seen = base if preemption is None else preemption.seen_by(base, job, free)
                 plan = seen.will_run(job, free, bound)
-            elif bound and board.kept is None:
-                later = window.pass_by(least, later)
             if plan is None:
                 if bound:
                     continue
