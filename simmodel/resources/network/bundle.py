@@ -14,6 +14,7 @@ from math import inf, nan
 from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
 
 from simmodel.form import mypyc_attr
+from simmodel.foundation.pickling import Attributes, attributes, set_attributes
 from simmodel.foundation.subclasses import refuse_properties
 
 __all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group", "set_speeds"]
@@ -99,6 +100,12 @@ class Channel:
     def capacity(self, value: SupportsFloat) -> None:
         self.bound = float(value)
 
+    def __getstate__(self) -> Attributes:
+        return attributes(self)
+
+    def __setstate__(self, values: Attributes) -> None:
+        set_attributes(self, values)
+
     def __repr__(self) -> str:
         return f"<Channel {self.name} of {self.capacity}, {self.load} used>"
 
@@ -148,6 +155,12 @@ class Group:
         self.entries: tuple[tuple[Channel, Entry], ...] = tuple(
             [(channel, (self, factor)) for channel, factor in self.uses]
         )
+
+    def __getstate__(self) -> Attributes:
+        return attributes(self)
+
+    def __setstate__(self, values: Attributes) -> None:
+        set_attributes(self, values)
 
 
 class Clockwork(Protocol):
