@@ -39,6 +39,7 @@ def compiled(root: Path, folder: Path) -> dict[str, Path]:
     from mypyc.build import mypycify
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
+    from setuptools.errors import BaseError, CCompilerError
 
     modules = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["tool"]["simmodel"]["compiled"]
     os.chdir(root)
@@ -62,6 +63,11 @@ def compiled(root: Path, folder: Path) -> dict[str, Path]:
     command = build_ext(Distribution({"name": "simmodel", "ext_modules": extensions}))
     command.build_lib, command.build_temp = str(folder / "built"), str(folder / "objects")
     command.ensure_finalized()
-    command.run()
+    try:
+        command.run()
+    except (BaseError, CCompilerError) as error:
+        raise SystemExit(
+            f"SIMMODEL_COMPILE is set, but the C compiler fails ({error}); without it none is needed"
+        ) from None
     files = (Path(file) for file in command.get_outputs())
     return {file.relative_to(command.build_lib).as_posix(): file for file in files}

@@ -5,10 +5,8 @@ Source: sched/backfill of Slurm 22.05, by its behaviour.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
-from itertools import pairwise
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -142,25 +140,29 @@ class Window:
         the slots, in order of time
     nodes
         the nodes that matter, as bits
+    least
+        how many of them must be free: a slot that alone has fewer is passed over at once
 
     >>> window = Window([Slot(0, 60, 0b011), Slot(60, 120, 0b110)], 0b111)
     >>> window.move(0, 60), window.move(60, 90)
     ((2, 60), (6, 0))
     """
 
-    def __init__(self, slots: list[Slot], nodes: int) -> None:
+    def __init__(self, slots: list[Slot], nodes: int, least: int = 0) -> None:
         self.slots = slots
+        self._least = least
         self._nodes = nodes
         self.first = self.stop = self._middle = 0  # the first slot that is touched, and the first after it that is not
         self._before: list[int] = []  # free from each slot to the middle, that of the first slot last
         self._after = nodes
-        pairs = enumerate(pairwise(slots))
-        self._gains = [i for i, (slot, after) in pairs if after.nodes & ~slot.nodes & nodes]  # whose next one has more
+        self._gain = 0  # no slot that is touched and before this one has a successor with more nodes
+        self._counted = 0  # whether slots before this one have enough nodes has been counted
 
     def move(self, begin: int, end: int) -> tuple[int, int]:
         """Return which nodes are free from begin to end, and the next instant at which more may be; 0: none.
 
-        That is the end of the first slot whose successor has a node that this one lacks.
+        That is the end of the first slot whose successor has a node that this one lacks. If too few are free, it is the
+        last such instant before a slot that alone has too few: until then all spans touch that slot.
         """
         slots, first, count = self.slots, self.first, len(self.slots)
         while first < count and slots[first].end <= begin:
@@ -184,9 +186,26 @@ class Window:
                 before.append(found)
             self._after, self._middle = self._nodes, stop
         found = before[-1] & self._after if before else self._after
-        gains = self._gains
-        gain = bisect_left(gains, first)
-        return found, slots[gains[gain]].end if gain < len(gains) and gains[gain] <= stop else 0
+        gain, last, nodes = max(self._gain, first), min(stop, count - 2), self._nodes
+        while gain <= last and not slots[gain + 1].nodes & ~slots[gain].nodes & nodes:
+            gain += 1
+        self._gain = gain
+        if gain > last:
+            return found, 0
+        return found, slots[gain if found.bit_count() >= self._least else self._before_few(gain)].end
+
+    def _before_few(self, gain: int) -> int:
+        """Return the last slot before one that alone has too few nodes whose next one has more; else the first."""
+        slots, nodes, least = self.slots, self._nodes, self._least
+        few, known, self._counted = self.stop - 1, max(self._counted, gain + 1), self.stop
+        while few >= known and (slots[few].nodes & nodes).bit_count() >= least:
+            few -= 1
+        if few < known:
+            return gain
+        few -= 1
+        while few > gain and not slots[few + 1].nodes & ~slots[few].nodes & nodes:
+            few -= 1
+        return few
 
 
 class Tallies:
@@ -485,7 +504,7 @@ class BackfillCycle:
         tested, base, least = False, board, job.shape.nodes
         wanted = self._wanted(job)
         known = self._able.setdefault((board, job.shape.each), {})
-        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may)
+        window = Window(self._table(board).slots, job.site.nodes & board.up & job.where.may, least)
         while True:
             at = later
             free, later = window.move(at, at + limit)

@@ -95,7 +95,7 @@ def test_the_interval_of_resamples_is_their_spread_and_does_not_shrink() -> None
     assert Source("users", 4).interval(values[:4], 0.95).why == "4 runs, 5 needed for their spread"
 
 
-@pytest.mark.parametrize("how", [pytest.param("users", marks=pytest.mark.long), "shaken"])
+@pytest.mark.parametrize("how", [pytest.param("users", marks=pytest.mark.exhaustive), "shaken"])
 def test_twenty_and_two_hundred_resamples_have_intervals_of_one_width(how: str) -> None:
     log = users_log(users=24)
     few, many = (compare(None, log, ["fcfs", "sjf"], resample=how, runs=runs, seed=1) for runs in (20, 200))

@@ -190,7 +190,9 @@ def moved(make, draws, cut=25):
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("draws", [60, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "draws", [60, pytest.param(300, marks=pytest.mark.long), pytest.param(1000, marks=pytest.mark.exhaustive)]
+)
 @pytest.mark.parametrize("name", NAMES)
 def test_observations_do_not_depend_on_the_future(name, draws):
     assert moved(lambda log: small(name, log), draws) == 0

@@ -22,7 +22,7 @@ from tests.helpers.odd_episodes import KINDS, odd_env, play_at_random, value_of
 OBJECTIVES = ("wait_mean", "turnaround_mean", "slowdown_mean", "bounded_slowdown_mean", "bounded_slowdown_max")
 
 
-@pytest.mark.few(60)
+@pytest.mark.few(20)
 @pytest.mark.parametrize("seed", seeds(60, 2000))
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_rewards_of_odd_episodes_add_up_to_the_metric(kind: str, seed: int) -> None:

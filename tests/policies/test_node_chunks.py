@@ -108,7 +108,7 @@ class Schedule:
             assert all(min(node) >= 0 for node in self.free(now))
 
 
-CASES = [30, pytest.param(300, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
+CASES = [30, pytest.param(100, marks=pytest.mark.long), pytest.param(2000, marks=pytest.mark.exhaustive)]
 
 
 @pytest.mark.parametrize("cases", CASES)

@@ -17,7 +17,7 @@ from tests.helpers.paths import ROOT
 READY = ("platforms", "workloads", "experiments")
 
 
-@pytest.fixture(scope="module", params=["wheel", pytest.param("sdist", marks=pytest.mark.long)])
+@pytest.fixture(scope="module", params=[pytest.param("wheel", marks=pytest.mark.exhaustive), "sdist"])
 def distribution(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the file of the wheel, or of the source distribution."""
     pytest.importorskip("build")

@@ -14,6 +14,8 @@ from math import inf, nan
 from typing import Any, Final, Protocol, SupportsFloat, TypeAlias
 
 from simmodel.form import mypyc_attr
+from simmodel.foundation.pickling import Attributes, attributes, set_attributes
+from simmodel.foundation.subclasses import refuse_properties
 
 __all__ = ["KEPT", "Bundle", "Channel", "Clockwork", "Group", "set_speeds"]
 
@@ -71,6 +73,10 @@ class Channel:
         "users",
     )
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
+
     def __init__(self, name: str, capacity: SupportsFloat) -> None:
         self.name = name
         self.bound = float(capacity)
@@ -93,6 +99,12 @@ class Channel:
     @capacity.setter
     def capacity(self, value: SupportsFloat) -> None:
         self.bound = float(value)
+
+    def __getstate__(self) -> Attributes:
+        return attributes(self)
+
+    def __setstate__(self, values: Attributes) -> None:
+        set_attributes(self, values)
 
     def __repr__(self) -> str:
         return f"<Channel {self.name} of {self.capacity}, {self.load} used>"
@@ -127,6 +139,10 @@ class Group:
 
     __slots__ = ("ceiling", "demand", "entries", "filling", "level", "row", "uses")
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
+
     def __init__(
         self, uses: Sequence[tuple[Channel, SupportsFloat]], demand: SupportsFloat = 0.0, ceiling: SupportsFloat = inf
     ) -> None:
@@ -139,6 +155,12 @@ class Group:
         self.entries: tuple[tuple[Channel, Entry], ...] = tuple(
             [(channel, (self, factor)) for channel, factor in self.uses]
         )
+
+    def __getstate__(self) -> Attributes:
+        return attributes(self)
+
+    def __setstate__(self, values: Attributes) -> None:
+        set_attributes(self, values)
 
 
 class Clockwork(Protocol):

@@ -18,6 +18,8 @@ from math import fsum, inf
 from typing import Final
 
 from simmodel.form import mypyc_attr
+from simmodel.foundation.pickling import Attributes, attributes, set_attributes
+from simmodel.foundation.subclasses import refuse_properties
 from simmodel.resources.network.bundle import Channel, Group
 from simmodel.resources.network.crowd import Crowd
 
@@ -317,6 +319,10 @@ class Sharing:
 
     __slots__ = ("_changed", "_floor", "_joined", "_mark", "_seeds", "_sure", "crowd", "each", "many", "reach")
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        refuse_properties(cls, __name__)
+
     def __init__(self, many: int = MANY, each: int = EACH, reach: int = REACH) -> None:
         self.many = many
         self.each = each
@@ -328,6 +334,12 @@ class Sharing:
         self._floor = inf
         self._mark = 0
         self._sure = 0
+
+    def __getstate__(self) -> Attributes:
+        return attributes(self)
+
+    def __setstate__(self, values: Attributes) -> None:
+        set_attributes(self, values)
 
     @property
     def waiting(self) -> bool:

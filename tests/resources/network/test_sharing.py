@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from simmodel.foundation.errors import InputError
+from simmodel.resources.network.bundle import Bundle
 from simmodel.resources.network.crowd import fill_levels
 from simmodel.resources.network.flow import Channel, Group
+from simmodel.resources.network.links import Link
 from simmodel.resources.network.sharing import Sharing, max_min_rates
 from tests.helpers.examples import up_to
 
@@ -273,3 +276,13 @@ def test_a_change_is_followed_only_to_those_that_it_moves():
     assert newcomer in groups
     assert [group for group in groups if group is not newcomer and group.level == before[id(group)]] == []
     assert len(channels) < 80
+
+
+@pytest.mark.parametrize(
+    ("base", "name"), [(Channel, "load"), (Link, "load"), (Group, "level"), (Bundle, "demand"), (Sharing, "reach")]
+)
+def test_a_subclass_overrides_no_attribute_by_a_property(base, name):
+    with pytest.raises(InputError, match=f"class Own: {name} is an attribute of .*cannot override it by a property"):
+        type("Own", (base,), {name: property(lambda self: 1)})
+    own = type("Own", (base,), {"own": property(lambda self: 1)})
+    type("Further", (own,), {"own": property(lambda self: 2)})

@@ -107,8 +107,13 @@ def test_starts_equal_a_brute_force_over_devices():
 
 
 @pytest.mark.long
+def test_starts_equal_a_brute_force_over_devices_on_five_hundred_clusters():
+    compare(range(500))
+
+
+@pytest.mark.exhaustive
 def test_starts_equal_a_brute_force_over_devices_on_two_thousand_clusters():
-    compare(range(2000))
+    compare(range(500, 2000))
 
 
 @pytest.mark.parametrize("policy", POLICIES)

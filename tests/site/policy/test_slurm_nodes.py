@@ -349,3 +349,27 @@ def test_a_moving_span_sees_what_a_fixed_one_does(parts: list[tuple[int, int]], 
                     break
                 left &= slot.nodes
         assert window.move(begin, begin + long) == (found, later)
+
+
+@given(st.lists(st.tuples(st.integers(1, 3), st.integers(0, 15)), min_size=1, max_size=12), st.data())
+def test_a_span_that_passes_slots_with_too_few_nodes_by_misses_nothing(
+    parts: list[tuple[int, int]], data: st.DataObject
+) -> None:
+    slots, at = [], 0
+    for length, nodes in parts:
+        slots.append(Slot(at, at + length, nodes))
+        at += length
+    mine, long, least = (data.draw(st.integers(low, high)) for low, high in ((0, 15), (0, 6), (1, 3)))
+
+    def walk(window: Window) -> tuple[list[tuple[int, int, int]], int]:
+        """Return the spans with enough nodes, and the begin of the last one."""
+        found, later = [], slots[0].begin
+        while True:
+            begin = later
+            free, later = window.move(begin, begin + long)
+            if free.bit_count() >= least:
+                found.append((begin, free, later))
+            if not later:
+                return found, begin
+
+    assert walk(Window(slots, mine, least)) == walk(Window(slots, mine))

@@ -211,7 +211,7 @@ def test_jobs_end_as_their_rates_say(seed, network, sharing, count):
 
 
 @pytest.mark.long
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=up_to(2000), deadline=None)
 @given(*SETS)
 def test_many_sets_of_jobs_end_as_their_rates_say(seed, network, sharing, count):
     check_together(seed, network, sharing, count)
