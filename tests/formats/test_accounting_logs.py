@@ -555,6 +555,6 @@ def test_types_of_gpus_are_ignored_where_no_node_has_any_and_refused_where_other
     )
     result = simulate(untyped, log, "easy")
     assert result.jobs["start"].tolist() == log["submit"].tolist()
-    assert result.report.repaired == {"types of GPUs not on the platform: any GPU taken": 1}
+    assert result.report.repaired["types of GPUs not on the platform: any GPU taken"] == 1
     refused = simulate(others, log, "easy")
     assert list(refused.report.rejected) == ["GPU of type a100 requested, batch has t4"]
