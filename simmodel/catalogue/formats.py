@@ -90,8 +90,29 @@ def _is_cgsim(lines: list[str]) -> bool:
 
 
 def _is_openb(lines: list[str]) -> bool:
-    columns = {cell.strip() for cell in lines[0].split(",")} if lines else set()
-    return {"cpu_milli", "num_gpu", "gpu_milli"} <= columns
+    return {"cpu_milli", "num_gpu", "gpu_milli"} <= _columns(lines)
+
+
+def _columns(lines: list[str]) -> set[str]:
+    return {cell.strip() for cell in lines[0].split(",")} if lines else set()
+
+
+def _is_helios(lines: list[str]) -> bool:
+    return {"job_id", "gpu_num", "node_num", "submit_time"} <= _columns(lines)
+
+
+def _is_tiresias(lines: list[str]) -> bool:
+    return {"job_id", "num_gpu", "submit_time", "duration"} <= _columns(lines)
+
+
+def _is_gavel(lines: list[str]) -> bool:
+    cells = lines[0].split("\t") if lines else []
+    return len(cells) in (7, 10) and _numbers(cells[-2]) == _numbers(cells[-1]) == 1 and not _numbers(cells[0])
+
+
+def _is_philly(lines: list[str]) -> bool:
+    text = "\n".join(lines)
+    return text.lstrip()[:1] == "[" and re.search(r'"(submitted_time|attempts)"\s*:', text) is not None
 
 
 def _is_settings(lines: list[str]) -> bool:
@@ -205,7 +226,10 @@ def _reader(function: str) -> Callable[..., Any]:
 _SWF, _SWF_IN_CHUNKS = _reader("simmodel.formats.swf:read_swf"), _reader("simmodel.formats.swf:swf_in_chunks")
 _GWF, _SACCT = _reader("simmodel.formats.gwf:read_gwf"), _reader("simmodel.formats.sacct:read_sacct")
 _CGSIM, _PBS = _reader("simmodel.formats.cgsim_jobs:read_cgsim_jobs"), _reader("simmodel.formats.pbs:read_pbs")
-_OPENB = _reader("simmodel.formats.openb:read_openb")
+_OPENB, _HELIOS = _reader("simmodel.formats.openb:read_openb"), _reader("simmodel.formats.training:read_helios")
+_TIRESIAS, _GAVEL, _PHILLY = (
+    _reader(f"simmodel.formats.training:read_{name}") for name in ("tiresias", "gavel", "philly")
+)
 _SETTINGS = _reader("simmodel.generators.settings:read_settings")
 _CSV = _reader("simmodel.formats.named_columns:read_columns")
 _BATSIM = _reader("simmodel.formats.batsim:read_batsim")
@@ -225,6 +249,10 @@ FORMATS = Entries[Format](
         ),
         "cgsim": Format("jobs of PanDA as CGSim reads them, CSV", (".csv",), _is_cgsim, _CGSIM),
         "openb": Format("pods of openb, a GPU cluster of Alibaba, CSV", (".csv",), _is_openb, _OPENB),
+        "helios": Format("jobs of the GPU clusters Helios and Acme, CSV", (".csv",), _is_helios, _HELIOS),
+        "tiresias": Format("jobs of Tiresias, CSV", (".csv",), _is_tiresias, _TIRESIAS),
+        "gavel": Format("traces of Gavel", (".trace",), _is_gavel, _GAVEL),
+        "philly": Format("jobs of the GPU cluster Philly, JSON", (), _is_philly, _PHILLY),
         "pbs": Format("accounting logs of PBS Professional, OpenPBS and Torque", (".pbs",), _is_pbs, _PBS),
         "batsim": Format("workloads of Batsim, JSON", (), _is_batsim, _BATSIM),
         "toml": Format("settings of a generator", (".toml",), _is_settings, _SETTINGS),

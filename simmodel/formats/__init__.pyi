@@ -33,4 +33,10 @@ from .sst import (
     read_sst_scenario as read_sst_scenario,
 )
 from .swf import read_swf as read_swf, write_swf as write_swf
+from .training import (
+    read_gavel as read_gavel,
+    read_helios as read_helios,
+    read_philly as read_philly,
+    read_tiresias as read_tiresias,
+)
 from .wfformat import read_wfformat as read_wfformat, write_wfformat as write_wfformat

@@ -18,6 +18,7 @@ from simmodel.formats.tables import (
     limit,
     moments,
     names,
+    of_nodes,
     repeated,
     whole,
     zone,
@@ -45,8 +46,8 @@ _INSTANTS = frozenset({"submit", "start", "end", "cancel"})
 _SAVES = ("checkpoint_interval", "checkpoint_cost", "checkpoint_restart")
 _DURATIONS = frozenset({"wait", "run", "requested", "cpu_time", "think_time", "slack", *_SAVES})
 _BYTES = frozenset({"used_memory", "requested_memory", "memory_per_node", "checkpoint_size"})
-_NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding", "checkpoint_to"})
-_KNOWN = (*COLUMNS, "start", "end")
+_NAMES = frozenset({"job", "user", "group", "executable", "queue", "partition", "preceding", "checkpoint_to", "gpu"})
+_KNOWN = (*COLUMNS, "start", "end", "gpus")
 
 
 @reader
@@ -66,7 +67,8 @@ def read_columns(
     others. Required
     are ``submit``, and ``run`` or both ``start`` and ``end`` (from which ``run`` and ``wait`` are computed);
     ``processors`` defaults to 1. Instants are seconds or timestamps; durations are seconds, ``H:MM:SS`` or time deltas.
-    Empty cells are unknown values; ``requested`` may be ``UNLIMITED``. Other columns are ignored.
+    ``gpus`` is the GPUs of a job in all, on its ``nodes``, of which there is one by default; ``gpus_per_node`` may be a
+    share of one. Empty cells are unknown values; ``requested`` may be ``UNLIMITED``. Other columns are ignored.
 
     Parameters
     ----------
@@ -132,11 +134,29 @@ def read_columns(
         raise InputError(f"missing column {lacking}; columns: {', '.join(table) or 'none'}", source=origin)
     leave_queue(columns, left)
     columns.setdefault("processors", np.ones(len(columns["submit"]), np.int64))
+    if "gpus" in columns:
+        _share_out(columns)
     if not len(columns["submit"]):
         raise NoJobs("no jobs", origin, report=report)
     title = name or (title_of(origin, ".csv") if lines is not None else "table")
     order = [column for column in (*COLUMNS, *columns) if column in columns]
     return Workload({column: columns[column] for column in order}, name=title, processors=processors, report=report)
+
+
+def _share_out(columns: dict[str, NDArray[Any]]) -> None:
+    """Give each node of a job its part of the GPUs of the whole job."""
+    gpus, count = columns.pop("gpus"), len(columns["submit"])
+    nodes, cores = columns.get("nodes", np.full(count, -1)), columns["processors"]
+    memory = np.nan_to_num(columns.get("memory_per_node", np.zeros(count)))
+    asked = np.flatnonzero(gpus > 0).tolist()
+    found = [of_nodes(int(gpus[i]), max(int(nodes[i]), 1), max(int(cores[i]), 1), float(memory[i])) for i in asked]
+    for name in ("nodes", "gpus_per_node", "chunks"):
+        usual = np.full(count, "", dtype="U1") if name == "chunks" else np.full(count, -1)
+        given = columns.get(name, usual).tolist()
+        for i, each in zip(asked, found, strict=True):
+            given[i] = each[name]
+        if name != "chunks" or any(given):
+            columns[name] = np.array(given)
 
 
 def _settle(columns: dict[str, NDArray[Any]], later: Mapping[str, Mapping[int, float]], report: Report) -> None:
@@ -249,6 +269,7 @@ class _Cells:
             array = np.where(np.isnan(array), -1, array)
             if (array == np.floor(array)).all():
                 return array.astype(np.int64)
+            array = np.where(array == -1, np.nan, array) if column == "gpus_per_node" else array
         return self._cell_by_cell(column, array.tolist(), theirs)
 
     def _cell_by_cell(self, column: str, cells: list[Cell], theirs: str) -> NDArray[Any]:
@@ -272,7 +293,9 @@ class _Cells:
                     raise BadLine(message, self.origin, place) from None
                 self.bad.add(row)
                 found.append(-1)
-        return np.array(found, dtype=_TYPES.get(accepted, np.float64))
+        cells_found: NDArray[Any] = np.array(found, dtype=_TYPES.get(accepted, np.float64))
+        whole_ones = accepted == _SHARES and bool((cells_found == np.floor(cells_found)).all())
+        return cells_found.astype(np.int64) if whole_ones else cells_found
 
     def _instant(self, column: str, row: int, cell: Cell, text: str) -> float:
         """Return an instant, the first of two; the second one is kept."""
@@ -293,6 +316,15 @@ _A_NUMBER = "a whole number"
 _TYPES: Mapping[str, type] = {_A_NUMBER: np.int64, ACCEPTED: str}
 
 
+_SHARES = "a whole number, or a share of one GPU below 1"
+
+
+def _gpus(text: str) -> float:
+    """Return whole GPUs, or a share of one."""
+    share = float(text or "-1")
+    return share if 0 < share < 1 else whole(text)
+
+
 def _is_number(text: str) -> bool:
     return not text or text.removeprefix("-").removesuffix(".0").isdecimal()
 
@@ -306,6 +338,8 @@ def _kind(column: str) -> tuple[str, Callable[[Cell, str], float | str]]:
         return "seconds", lambda cell, text: cell.total_seconds() if isinstance(cell, timedelta) else seconds(text)
     if column == "chunks":
         return "cores of each node such as '8+2' or '2*8:gpus=1+4'", lambda _, text: chunk_text(chunks_of(text))
+    if column == "gpus_per_node":
+        return _SHARES, lambda _, text: _gpus(text)
     if column in _BYTES:
         return "bytes", lambda _, text: float(text) if text else float("nan")
     if column.startswith(SHARE):

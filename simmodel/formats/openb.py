@@ -9,15 +9,14 @@ scheduling GPU-sharing workloads with fragmentation gradient descent", USENIX AT
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
 import numpy as np
 
-from simmodel.formats.tables import csv_rows, taken
+from simmodel.formats.tables import named_rows, taken
 from simmodel.foundation.errors import InputError, shown
-from simmodel.foundation.loading import Source, read_lines, reader, title_of
+from simmodel.foundation.loading import Source, reader, title_of
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.work.workload import Report, Workload
 
@@ -29,17 +28,6 @@ _PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 _TIMES = ("creation_time", "deletion_time", "scheduled_time")
 NEVER = "never scheduled: run time from creation to deletion"
 NO_TIMES = "no times: all submitted at 0, run time unknown"
-
-
-def _rows(source: Source, needed: tuple[str, ...]) -> tuple[str, Iterator[tuple[int, dict[str, str]]]]:
-    """Return the name of a file, and its rows with their line, by column."""
-    lines, name = read_lines(source)
-    rows = csv_rows((text for _, text in lines), name)
-    head = [cell.strip() for cell in next(rows, (0, list[str]()))[1]]
-    missing = [column for column in needed if column not in head]
-    if missing:
-        raise InputError(f"missing column {missing[0]}", source=name, place="line 1")
-    return name, ((line, dict(zip(head, cells, strict=False))) for line, cells in rows if any(cells))
 
 
 def _count(row: dict[str, str], column: str, least: int = 0) -> int:
@@ -71,13 +59,17 @@ def read_openb_nodes(source: Source, *, placement: str | None = None) -> Cluster
     >>> spec.processors, [(kind.names, kind.gpu_types) for kind in spec.partitions[0].nodes]
     (160000, [('n-1', {'G2': 8}), ('n-2', {'P100': 2})])
     """
-    name, rows = _rows(source, _NODES)
+    name, rows = named_rows(source, _NODES)
+    seen: set[str] = set()
 
     def take(row: dict[str, str]) -> tuple[str, tuple[int, int, int, str]]:
-        gpus, model = _count(row, "gpu"), row.get("model", "").strip()
+        gpus, model, sn = _count(row, "gpu"), row.get("model", "").strip(), row.get("sn", "").strip()
         if gpus and not model:
             raise InputError("model: must be that of the GPUs, got none")
-        return row["sn"].strip(), (_count(row, "cpu_milli", 1), _count(row, "memory_mib"), gpus, model)
+        if sn == "" or sn in seen:
+            raise InputError(f"sn: duplicate node name {sn!r}" if sn else "sn: must be the name of the node, got none")
+        seen.add(sn)
+        return sn, (_count(row, "cpu_milli", 1), _count(row, "memory_mib"), gpus, model)
 
     found = list(taken(rows, take, name, Report(), strict=True))
     if not found:
@@ -120,7 +112,7 @@ def read_openb(source: Source, *, strict: bool | None = None) -> Workload:
     >>> pods["processors"], pods["gpus_per_node"], pods["gpu"].tolist(), pods["run"], pods["wait"]
     (array([6000]), array([0.46]), ['V100M16|V100M32'], array([78.]), array([2.]))
     """
-    name, rows = _rows(source, _PODS)
+    name, rows = named_rows(source, _PODS)
     report = Report()
 
     def take(row: dict[str, str]) -> dict[str, Any]:

@@ -43,6 +43,13 @@ _WAITING_ARRAY = re.compile(r"\d+_\[.*\]")
 # A type has another character than digits, or is followed by a number; 7696487 is the number of the plug-in gpu.
 _TYPE = r":([^:=,(]*[^:=,(\d][^:=,(]*|[^:=,(]+(?=[:=]))"
 _GPUS = re.compile(rf"(?:^|,)(?:gres[/:])?(?:gpu|7696487)(?:{_TYPE})?(?:[:=](\d+))?(?=[,(]|$)")
+_SHARES = re.compile(rf"(?:^|,)(?:gres[/:])?(shard|mps)(?:{_TYPE})?[:=](\d+)(?=[,(]|$)")
+_MPS = {"mps": 100}
+"""Slurm's percentages of a GPU."""
+SHARED = "shards, whose number on a GPU is not told (shares=): taken as no GPU"
+SEVERAL = "GPUs of several types: any of them"
+MORE = "shards of more than one GPU: whole GPUs"
+NO_TYPE = "CPUs or GPUs not the same on all nodes: without their type"
 _MEMORY = re.compile(r"(?:^|,)mem=([^,]*)")
 _ALWAYS = ("job", "submit", "wait", "run", "processors", "requested", "status", "state")
 _NO_NODES = ("", "None assigned", "(null)", "None")
@@ -54,7 +61,12 @@ _AGAIN = ("REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESIZING")
 
 @reader
 def read_sacct(
-    source: Source, *, strict: bool | None = None, delimiter: str = "|", timezone: str | None = None
+    source: Source,
+    *,
+    strict: bool | None = None,
+    delimiter: str = "|",
+    timezone: str | None = None,
+    shares: Mapping[str, float] | None = None,
 ) -> Workload:
     """Read the jobs of ``sacct --parsable2`` output; the first line names the fields, in any order.
 
@@ -72,6 +84,9 @@ def read_sacct(
     many CPUs as any job of its partition has per node, as Slurm fills nodes, and each has at least one; GPUs are spread
     evenly (column ``chunks``). The report counts such jobs. A time limit of ``UNLIMITED`` or ``Partition_Limit`` is
     infinite: nobody knows when such a job ends.
+
+    ``gpu`` has the types of GPUs that a job asked for (``gres/gpu:a100=2``, ``gres/gpu:1g.5gb=1``), or if it asked for
+    none, those that it got. A job with ``gres/shard`` or ``gres/mps`` has a share of a GPU.
 
     Job steps and job arrays pending as a whole (``12_[3-9]``) are skipped and counted in the report; array members
     (``12_3``) and components of heterogeneous jobs (``12+0``) are jobs, and so is each run of a job that was requeued
@@ -93,6 +108,9 @@ def read_sacct(
         the time zone, such as ``"Europe/Paris"``; default: that of :func:`~simmodel.foundation.loading.reading`, or
         UTC. Of two instants that a change of the clock shows alike, those are taken that follow each other as the
         columns of the job do; where both do, the earlier, which the report counts
+    shares
+        how many ``shard`` or ``mps`` a GPU has; default: 100 of ``mps``, and those of ``shard`` are not known: the
+        report counts such jobs
 
     Raises
     ------
@@ -120,6 +138,7 @@ def read_sacct(
     _check_fields(fields, name, number)
     written = dict(zip(fields, map(str.strip, head.split(delimiter)), strict=True))
     others, ignored = written.keys() - _KNOWN - {""}, Counter[str]()
+    per_gpu = _MPS | dict(shares or {})
     table, most = _records(lines, fields, delimiter, report), dict[str, int]()
 
     def take(cells: list[str]) -> dict[str, Any] | None:
@@ -129,7 +148,7 @@ def read_sacct(
             report.skipped[kind] += 1
             return None
         ignored.update(field for field in others if record[field])
-        return _job(record, local, report, most)
+        return _job(record, local, report, most, per_gpu)
 
     rows = list(taken(table, take, name, report, strict=strict))
     if not rows:
@@ -140,6 +159,9 @@ def read_sacct(
             cores, nodes = row["processors"], row["nodes"]
             parts = packed(cores, nodes, most[row["partition"]]) if cores % nodes else cores
             row["chunks"] = chunk_text(spread(parts, nodes, gpus, memory, per_core=per_core))
+    if all(row["gpus_per_node"] == int(row["gpus_per_node"]) for row in rows):
+        for row in rows:
+            row["gpus_per_node"] = int(row["gpus_per_node"])
     written |= {name.lower(): name for name in _CHANGES}
     passed_over(report, {written[field]: count for field, count in ignored.items()}, _CHANGES, "field")
     return Workload(columns_of(rows, _ALWAYS), name=title_of(name), report=report)
@@ -190,7 +212,7 @@ def _aligned(cells: list[str], fields: list[str], delimiter: str) -> list[str]:
         tried = [cell.strip() for cell in (*cells[:at], joined, *cells[at + more + 1 :])]
         record = dict(zip(fields, tried, strict=True))
         with suppress(ValueError):
-            _job(record, UTC, Report(), {})
+            _job(record, UTC, Report(), {}, {})
             if _JOB.fullmatch(record["jobid"]) and _STATE.match(record.get("state", "UNKNOWN")):
                 found.append(tried)
     if more and not found:
@@ -316,7 +338,9 @@ def _moments(record: Mapping[str, str], local: tzinfo, field: str) -> tuple[floa
         raise InputError(f"field {field}: cannot read {shown(text)}") from None
 
 
-def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[str, int]) -> dict[str, Any]:
+def _job(
+    record: Mapping[str, str], local: tzinfo, report: Report, most: dict[str, int], per_gpu: Mapping[str, float]
+) -> dict[str, Any]:
     """Return the row of a record, with what its chunks follow from; ``most``: CPUs per node, by partition."""
     cells = [_moments(record, local, field) for field in ("submit", "eligible", "start", "end")]
     elapsed = _amount(record, duration, "elapsedraw", "elapsed")
@@ -371,7 +395,7 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[st
         "reason": record.get("reason", ""),
         "name": record.get("jobname", ""),
     }
-    gpus = _gpus(record, nodes)
+    gpus, types = _gpus(record, nodes), _types(record)
     amount = _memory(record, processors, nodes)
     job["chunks"] = ""
     if nodes > 0:
@@ -382,7 +406,12 @@ def _job(record: Mapping[str, str], local: tzinfo, report: Report, most: dict[st
         job["chunks"] = gpus, each, per_core
         report.repaired["CPUs or GPUs not the same on all nodes: first nodes filled"] += 1
     job["requested_memory"] = amount / processors if processors > 0 else math.nan
-    job["gpus_per_node"] = -(-gpus // max(nodes, 1))
+    job["gpus_per_node"] = float(-(-gpus // max(nodes, 1)) or _share(record, nodes, per_gpu, report))
+    job["gpu"] = "|".join(types) if not job["chunks"] else ""
+    if len(types) > 1:
+        report.repaired[SEVERAL] += 1
+    if types and job["chunks"]:
+        report.repaired[NO_TYPE] += 1
     job["memory_per_node"] = amount / max(nodes, 1)
     return job
 
@@ -412,6 +441,31 @@ def _gpus(record: Mapping[str, str], nodes: int) -> int:
             total = int(count or 1) if count is not None else sum(int(n or 1) for _, n in found)
             return total * max(nodes, 1) if field == "reqgres" else total
     return 0
+
+
+def _types(record: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the types of GPUs that a job asked for; of one whose request has no GPUs, those that it got."""
+    for field in ("reqtres", "reqgres", "alloctres", "allocgres"):
+        found = _GPUS.findall(record.get(field, ""))
+        if found:
+            return tuple(dict.fromkeys(kind.replace("|", "_") for kind, count in found if kind and count != "0"))
+    return ()
+
+
+def _share(record: Mapping[str, str], nodes: int, per_gpu: Mapping[str, float], report: Report) -> float:
+    """Return the share of a GPU of each node that a job has, in whole thousandths, or GPUs if it has more than one."""
+    for field in ("alloctres", "reqtres", "allocgres", "reqgres"):
+        for name, _, count in _SHARES.findall(record.get(field, "")):
+            each = float(count) / (1 if field == "reqgres" else max(nodes, 1))
+            if each and not per_gpu.get(name):
+                report.repaired[SHARED] += 1
+                return 0.0
+            share = each / per_gpu[name] if each else 0.0
+            if share > 1 and share != int(share):
+                report.repaired[MORE] += 1
+            if share:
+                return float(math.ceil(share)) if share >= 1 else max(math.floor(share * 1000) / 1000, 0.001)
+    return 0.0
 
 
 def _memory(record: Mapping[str, str], processors: int, nodes: int) -> float:

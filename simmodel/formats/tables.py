@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from simmodel.foundation.errors import BadLine, InputError, shown
-from simmodel.foundation.loading import current_reading, is_strict
+from simmodel.foundation.loading import Source, current_reading, is_strict, read_lines
+from simmodel.work.node_chunks import chunk_text, spread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,7 +29,9 @@ __all__ = [
     "limit",
     "memory",
     "moments",
+    "named_rows",
     "names",
+    "of_nodes",
     "passed_over",
     "repeated",
     "taken",
@@ -99,6 +102,31 @@ def csv_rows(lines: Iterable[str], name: str, delimiter: str = ",", first: int =
     except csv.Error as error:
         place = f"line {rows.line_num + first - 1}"
         raise InputError(f"invalid CSV: {error}", source=name, place=place) from None
+
+
+def named_rows(source: Source, needed: tuple[str, ...]) -> tuple[str, Iterator[tuple[int, dict[str, str]]]]:
+    """Return the name of a CSV file, and its rows with their line, by column.
+
+    Raises
+    ------
+    InputError
+        the file cannot be read, or lacks a column that is needed
+
+    >>> import io
+    >>> list(named_rows(io.StringIO("b,a\\n1,2\\n"), ("a",))[1])
+    [(2, {'b': '1', 'a': '2'})]
+    """
+    lines, name = read_lines(source)
+    rows = csv_rows((text for _, text in lines), name)
+    at, cells = next(((at, cells) for at, cells in rows if any(cells)), (1, list[str]()))
+    head = [cell.strip() for cell in cells]
+    missing = [column for column in needed if column not in head]
+    if missing:
+        raise InputError(f"missing column {missing[0]}", source=name, place=f"line {at}")
+    twice = next((column for column in head if column and head.count(column) > 1), None)
+    if twice is not None:
+        raise InputError(f"duplicate column {shown(twice)}", source=name, place=f"line {at}")
+    return name, ((line, dict(zip(head, cells, strict=False))) for line, cells in rows if any(cells))
 
 
 def passed_over(report: Report, found: Mapping[str, int], known: Mapping[str, str], what: str) -> None:
@@ -303,3 +331,23 @@ def columns_of(rows: Sequence[Mapping[str, float | str]], always: Container[str]
         if name in always or not empty:
             columns[name] = column
     return columns
+
+
+def of_nodes(gpus: int, nodes: int, processors: int, memory: float = 0.0) -> dict[str, Any]:
+    """Return the columns of a job with so many GPUs and processors in all, on so many nodes with so many bytes each.
+
+    If they are not the same on all nodes, ``chunks`` says which has how many; empty: they are.
+
+    >>> of_nodes(16, 2, 64)["gpus_per_node"], of_nodes(9, 2, 64)["chunks"]
+    (8, '32:gpus=5+32:gpus=4')
+    """
+    processors = max(processors, nodes)
+    uneven = gpus % nodes or processors % nodes
+    return {
+        "processors": processors,
+        "nodes": nodes,
+        "cores_per_node": -(-processors // nodes),
+        "gpus_per_node": -(-gpus // nodes),
+        "memory_per_node": memory or float("nan"),
+        "chunks": chunk_text(spread(processors, nodes, gpus, memory)) if uneven else "",
+    }

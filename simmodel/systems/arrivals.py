@@ -360,6 +360,9 @@ def known_here(offers: Offers, spec: Job, report: Report) -> Job:
         report.repaired["bandwidth of storages and links not on the platform: ignored"] += 1
         left = {name: rate for name, rate in spec.bandwidth.items() if name in offers.shares}
         spec = attrs.evolve(spec, bandwidth=left)
+    if spec.gpu and ":" not in spec.gpu and not offers.types:
+        report.repaired["types of GPUs not on the platform: any GPU taken"] += 1
+        spec = attrs.evolve(spec, gpu="")
     if spec.partitions and offers.partitions:
         names = tuple(name for name in spec.partitions if name == ANY or str(name) in offers.partitions)
         if names != spec.partitions:

@@ -55,15 +55,18 @@ class Timing(NamedTuple):
 
 
 class Offers(NamedTuple):
-    """Requests that jobs may make in addition to processors and time: nodes, queues, partitions, shares of bandwidth.
+    """Requests that jobs may make in addition to processors and time: nodes, queues, partitions, shares of bandwidth,
+    types of GPUs.
 
-    Unknown queues, partitions and shares in a log are ignored; all are, if there are no names.
+    Unknown queues, partitions and shares in a log are ignored; all are, if there are no names. So are types of GPUs
+    where no node has any.
     """
 
     nodes: bool = False
     queues: tuple[str, ...] = ()
     partitions: tuple[str, ...] = ()
     shares: tuple[str, ...] = ()
+    types: bool = False
 
 
 class RunningBelow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -203,12 +203,13 @@ def saved_answers(paths: Iterable[str | Path], passed: list[str] | None = None) 
 
 
 class NodeKind(NamedTuple):
-    """The resources of a node that jobs can have (memory in bytes), and its switch."""
+    """The resources of a node that jobs can have (memory in bytes), its switch, and its GPUs by type."""
 
     cores: int
     gpus: int = 0
     memory: float = 0.0
     switch: str | None = None
+    gpu_types: tuple[tuple[str, int], ...] = ()
 
 
 def node_specs(nodes: Iterable[tuple[str, NodeKind]], notes: Notes) -> tuple[NodeSpec, ...]:
@@ -222,9 +223,10 @@ def node_specs(nodes: Iterable[tuple[str, NodeKind]], notes: Notes) -> tuple[Nod
         kinds.setdefault(kind, []).append(name)
     specs = []
     for kind, names in kinds.items():
+        fields: dict[str, Any] = {**kind._asdict(), "gpu_types": dict(kind.gpu_types)}
         if any("[" in each or "," in each for each in names):
             notes.add(f"nodes {', '.join(names[:3])}", "names with brackets", "renamed: a twin needs names of hosts")
-            specs.append(NodeSpec(name="vnode", count=len(names), **kind._asdict()))
+            specs.append(NodeSpec(name="vnode", count=len(names), **fields))
         else:
-            specs.append(NodeSpec(names=node_list(names), **kind._asdict()))
+            specs.append(NodeSpec(names=node_list(names), **fields))
     return tuple(specs)

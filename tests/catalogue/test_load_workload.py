@@ -41,6 +41,15 @@ OPENB = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,creation_time,deletion_time
 BATSIM = """{"nb_res": 8,
     "jobs": [{"id": 0, "subtime": 0, "res": 5, "profile": "d", "walltime": 200}],
     "profiles": {"d": {"type": "delay", "delay": 100}}}"""
+HELIOS = (
+    "job_id,user,vc,gpu_num,cpu_num,node_num,state,submit_time,start_time,end_time,duration,queue\n"
+    "1,u,v,0,5,1,COMPLETED,0,0,100,100,0\n"
+)
+TIRESIAS = "job_id,num_gpu,submit_time,iterations,model_name,duration,interval\n0,5,0,606,vgg19,100,30\n"
+PHILLY = """[{"status": "Pass", "vc": "v", "jobid": "a", "user": "u", "submitted_time": "1970-01-01 00:00:00",
+    "attempts": [{"start_time": "1970-01-01 00:00:00", "end_time": "1970-01-01 00:01:40",
+    "detail": [{"ip": "m1", "gpus": ["gpu0", "gpu1", "gpu2", "gpu3", "gpu4"]}]}]}]"""
+GAVEL = "LM\tpython3 main.py\t--steps\t1\t500\t0.0\t5\n"
 CONTENT = {
     "swf": SWF,
     "gwf": GWF,
@@ -48,6 +57,10 @@ CONTENT = {
     "cgsim": CGSIM,
     "pbs": PBS,
     "openb": OPENB,
+    "helios": HELIOS,
+    "tiresias": TIRESIAS,
+    "gavel": GAVEL,
+    "philly": PHILLY,
     "batsim": BATSIM,
     "csv": CSV,
     "toml": TOML,
@@ -122,7 +135,8 @@ def test_formats_are_seen(name, seen_by, tmp_path):
     if seen_by == "gzip content" and name != "toml":  # settings are not compressed
         data = gzip.compress(data, mtime=0)
     path.write_bytes(data)
-    workload = load_workload(path, format=name if seen_by == "format" else None)
+    speeds = {"throughputs": {"LM": 5.0}} if name == "gavel" else {}
+    workload = load_workload(path, format=name if seen_by == "format" else None, **speeds)
     assert (workload["submit"][0], workload["run"][0], workload["processors"][0]) == (0, 100, 5)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from simmodel.formats.named_columns import read_columns
 from simmodel.formats.pbs import read_pbs
-from simmodel.formats.sacct import read_sacct
+from simmodel.formats.sacct import MORE, SEVERAL, SHARED, read_sacct
 from simmodel.formats.tables import duration, instant, memory
 from simmodel.foundation.errors import InputError
 from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
@@ -510,3 +510,51 @@ def test_a_wrong_table_gets_one_sentence(text, names, sentence):
     with pytest.raises(InputError) as caught:
         read_columns(io.StringIO(text), names)
     assert sentence in str(caught.value)
+
+
+HEAD = "JobID|Submit|Start|End|Elapsed|AllocCPUS|NNodes|State|ReqTRES|AllocTRES\n"
+
+
+@pytest.mark.parametrize(
+    ("asked", "got", "gpus", "kinds", "said"),
+    [
+        ("", "cpu=4,gres/gpu:a100=2", 2, "a100", {}),
+        ("cpu=4,gres/gpu=2", "cpu=4,gres/gpu:a100=2,gres/gpu=2", 2, "", {}),
+        ("cpu=4,gres/gpu:a100=2,gres/gpu=2", "cpu=4,gres/gpu:a100=2,gres/gpu=2", 2, "a100", {}),
+        ("gres/gpu:1g.5gb=1", "gres/gpu:1g.5gb=1", 1, "1g.5gb", {}),
+        ("gres/gpu:nvidia_a100_3g.20gb=1,gres/gpu=1", "", 1, "nvidia_a100_3g.20gb", {}),
+        ("", "gres/gpu=3,gres/gpu:t4=1,gres/gpu:v100=2", 3, "t4|v100", {SEVERAL: 1}),
+        ("gres/shard=3", "gres/shard=3", 0.375, "", {}),
+        ("gres/shard:a100=3", "", 0.375, "", {}),
+        ("gres/mps=50", "gres/mps=50", 0.5, "", {}),
+        ("gres/shard=12", "gres/shard=12", 2, "", {MORE: 1}),
+        ("gres/shard=8", "", 1, "", {}),
+        ("gres/fpga=3", "gres/fpga=3", 0, "", {}),
+    ],
+)
+def test_types_and_shares_of_gpus(asked, got, gpus, kinds, said):
+    row = f"1|2024-05-01T12:00:00|2024-05-01T12:00:01|2024-05-01T12:00:02|00:00:01|4|1|COMPLETED|{asked}|{got}\n"
+    log = read_sacct(io.StringIO(HEAD + row), shares={"shard": 8})
+    assert log.get("gpus_per_node", [0])[0] == gpus
+    assert log.get("gpu", [""])[0] == kinds
+    assert log.report.repaired == said
+
+
+def test_shards_without_their_number_on_a_gpu_are_counted():
+    row = "1|2024-05-01T12:00:00|2024-05-01T12:00:01|2024-05-01T12:00:02|00:00:01|4|1|COMPLETED|gres/shard=2|\n"
+    log = read_sacct(io.StringIO(HEAD + row))
+    assert log.report.repaired == {SHARED: 1}
+    assert "gpus_per_node" not in log
+
+
+def test_types_of_gpus_are_ignored_where_no_node_has_any_and_refused_where_others_have():
+    row = "1|2024-05-01T12:00:00|2024-05-01T12:00:01|2024-05-01T12:00:02|00:00:01|4|1|COMPLETED|gres/gpu:a100=2|\n"
+    log = read_sacct(io.StringIO(HEAD + row))
+    untyped, others = (
+        ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=8, gpus=g)])]) for g in (2, {"t4": 2})
+    )
+    result = simulate(untyped, log, "easy")
+    assert result.jobs["start"].tolist() == log["submit"].tolist()
+    assert result.report.repaired["types of GPUs not on the platform: any GPU taken"] == 1
+    refused = simulate(others, log, "easy")
+    assert list(refused.report.rejected) == ["GPU of type a100 requested, batch has t4"]

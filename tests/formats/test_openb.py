@@ -83,7 +83,7 @@ def test_bad_pods_are_errors_or_counted(row, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (NODES + "a-0,4000,8192,2,G2\n", "nodes: duplicate node name 'a-0'"),
+        (NODES + "a-0,4000,8192,2,G2\n", "line 5: sn: duplicate node name 'a-0'"),
         (NODES + "c-0,4000,8192,2,\n", "line 5: model: must be that of the GPUs, got none"),
         ("sn,cpu_milli,memory_mib,gpu\n", "line 1: missing column model"),
         ("sn,cpu_milli,memory_mib,gpu,model\n", "no nodes"),

@@ -365,11 +365,11 @@ class DeviceTable(NodeTable):
         kind, _, part = request.gpu.partition(":")
         allowed = [each for each in kind.split("|") if each in self.kinds]
         if kind and not allowed:
-            return Refusal.of(f"GPU of type {kind}", f"{name} has {', '.join(filter(None, self.kinds)) or 'no types'}")
+            return f"GPU of type {kind} requested, {name} has {', '.join(filter(None, self.kinds)) or 'no types'}"
         slices = [each for each in allowed if (spec := self.kinds[each]) is not None and part in spec.slices]
         if part and not slices:
             known = {each for kind in allowed if (spec := self.kinds[kind]) is not None for each in spec.slices}
-            return Refusal.of(f"slice {part} of {kind}", f"it has {', '.join(sorted(known)) or 'no slices'}")
+            return f"slice {part} of {kind} requested, it has {', '.join(sorted(known)) or 'no slices'}"
         if not request.of_devices:
             return super().why_not(request, name)
         if self.full().fits(request):

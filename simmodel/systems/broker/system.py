@@ -320,7 +320,8 @@ class Broker(BrokerCore):
         queues = dict.fromkeys(name for each in found for name in each.queues)
         partitions = dict.fromkeys(name for each in found for name in each.partitions)
         shares = dict.fromkeys(name for each in found for name in each.shares)
-        return Offers(any(each.nodes for each in found), tuple(queues), tuple(partitions), tuple(shares))
+        nodes, types = any(each.nodes for each in found), any(each.types for each in found)
+        return Offers(nodes, tuple(queues), tuple(partitions), tuple(shares), types)
 
     @property
     def largest(self) -> int:

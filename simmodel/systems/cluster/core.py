@@ -240,7 +240,8 @@ class ClusterCore:
         nodes = any(partition.nodes for partition in self.spec.partitions)
         queues = tuple(queue.name for queue in self.spec.queues)
         shares = (*self.io.storages, *(self.io.network.links if self.io.network is not None else ()))
-        return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else (), shares)
+        types = any(kind.gpu_types for partition in self.spec.partitions for kind in partition.nodes)
+        return Offers(nodes, queues, tuple(self.pools) if self.only_pool is None else (), shares, types)
 
     @property
     def largest(self) -> int:

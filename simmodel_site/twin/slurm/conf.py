@@ -34,7 +34,18 @@ from simmodel_site.twin.slurm.records import (
     Site,
     SwitchRecord,
 )
-from simmodel_site.twin.slurm.values import Gres, amounts, cpus_of, gres, is_none, memory, seconds, split_list, whole
+from simmodel_site.twin.slurm.values import (
+    Gres,
+    amount,
+    amounts,
+    cpus_of,
+    gres,
+    is_none,
+    memory,
+    seconds,
+    split_list,
+    whole,
+)
 
 __all__ = [
     "includes_of",
@@ -175,9 +186,9 @@ def read_gres(text: str, source: str = "gres.conf") -> Site:
             raise InputError(f"must consist of Name=Value, got {shown(line)}", source, f"line {number}")
         unread += _unread("gres.conf", record, GRES)
         if "Name" in record:
-            files = node_names(record.get("File", record.get("MultipleFiles", "")).replace("/", "_"))
-            count = whole(record.get("Count", "")) if record.get("Count") else len(files) or 1
-            each = Gres(record["Name"], float(count or 0), record.get("Type", ""))
+            files = node_names(record.get("File", "").replace("/", "_"))  # of MultipleFiles, all are one device
+            count = amount(record.get("Count", "")) or float(len(files) or 1)
+            each = Gres(record["Name"], count, record.get("Type", ""))
             found.append(GresRecord(nodes=record.get("NodeName", ""), gres=each))
     return Site(gres=tuple(found) or None, unread=tuple(unread), source=source)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from simmodel.extending import counted, node_list
-from simmodel.platform import PartitionSpec, QueueSpec
+from simmodel.platform import DeviceSpec, PartitionSpec, QueueSpec
 from simmodel_site.policy.keys import SHOW_NODE, SHOW_PARTITION
 from simmodel_site.twin.described import STATE_OF_NOW, NodeKind, Notes, node_specs
 from simmodel_site.twin.slurm.records import NodeRecord, PartitionRecord, QosRecord, Site, SwitchRecord
@@ -20,6 +22,7 @@ __all__ = [
     "kind_of",
     "note_nodes",
     "partition_of",
+    "per_gpu",
     "qos_queues",
     "queues_of",
     "state_of",
@@ -146,8 +149,55 @@ def _inferred(
 
 def kind_of(node: NodeRecord, switch: str | None = None) -> NodeKind:
     """Return the resources of a node that jobs can use, and its switch."""
-    gpus = int(sum(each.count for each in node.gres if each.name == "gpu"))
-    return NodeKind(node.cpus, gpus, node.memory - node.kept_memory, switch)
+    types = Counter[str]()
+    for each in node.gres:
+        if each.name == "gpu" and each.count:
+            types[type_of(each)] += int(each.count)
+    typed = tuple(types.items()) if set(types) - {"gpu"} else ()
+    return NodeKind(node.cpus, types.total(), node.memory - node.kept_memory, switch, typed)
+
+
+def type_of(gres: Gres) -> str:
+    """Return the type of a GPU as nodes and jobs here name it; one without is of type ``gpu``.
+
+    >>> type_of(Gres("gpu", 4.0, "a100")), type_of(Gres("gpu", 7.0, "1g.5gb")), type_of(Gres("gpu", 1.0))
+    ('a100', '1g.5gb', 'gpu')
+    """
+    return re.sub(r"[|:, ]", "_", gres.type) or "gpu"
+
+
+def devices_of(nodes: Iterable[NodeRecord]) -> tuple[DeviceSpec, ...]:
+    """Return what the names of the types of GPUs tell of them: their memory, as in ``3g.20gb``; slices are devices."""
+    types = dict.fromkeys(type_of(each) for node in nodes for each in node.gres if each.name == "gpu" and each.count)
+    sizes = {name: found[1] for name in types if (found := re.search(r"(\d+)gb$", name.lower()))}
+    return tuple(DeviceSpec(name=name, memory=f"{size}GB") for name, size in sizes.items())
+
+
+def per_gpu(site: Site, notes: Notes) -> dict[str, float]:
+    """Return how many shards, and how much of mps, each GPU of a site has, by the name of the generic resource.
+
+    Note the nodes whose GPUs have others, or that have no GPU.
+
+    >>> node = NodeRecord(name="n1", cpus=4, gres=(Gres("gpu", 4.0, "a100"), Gres("shard", 32.0)))
+    >>> per_gpu(Site(nodes=(node,)), Notes())
+    {'shard': 8.0}
+    """
+    found: dict[str, float] = {}
+    wrong = []
+    for node in site.nodes or ():
+        counts = Counter[str]()
+        for each in node.gres:
+            counts[each.name] += each.count  # type: ignore[assignment] # a Counter of floats
+        for name in SHARING:
+            if not counts[name]:
+                continue
+            here = counts[name] / counts["gpu"] if counts["gpu"] else 0.0
+            usual = found.setdefault(name, here) if here >= 1 else 0.0
+            if usual != here or not here:
+                what = f"Gres={name}:{counts[name]:g} on {counts['gpu']:g} GPUs"
+                wrong.append((node.name, what, "not as on the first nodes: the shares of jobs are taken as on these"))
+    notes.add_of_nodes(wrong)
+    return found
 
 
 def note_nodes(
@@ -187,7 +237,9 @@ def _left_out(node: NodeRecord, state: str) -> Iterator[tuple[str, str]]:
     if "CLOUD" in node.states:
         yield "State=CLOUD", SHOW_NODE.why("SuspendTime", "0") or ""
     for each in node.gres:
-        if each.name != "gpu":
+        if each.name in SHARING:
+            yield f"Gres={each.name}:{each.count:g}", "shares of GPUs: policy slurm and twins do not give them"
+        elif each.name != "gpu":
             yield f"Gres={each.name}:{each.count:g}", "not modelled"
     for name, text in node.others.items():
         yield f"{name}={text}", SHOW_NODE.why(name, text) or "slurmctld takes the number of its threads"
@@ -197,13 +249,16 @@ def _of_policy(node: NodeRecord, threads: bool) -> Iterator[tuple[str, str]]:
     """Yield properties that policy slurm heeds, each with its effect; ``threads``: jobs get threads of a core."""
     if any(each.type for each in node.gres if each.name == "gpu"):
         gpus = ",".join(f"gpu:{each.type or '?'}:{each.count:g}" for each in node.gres if each.name == "gpu")
-        yield f"Gres={gpus}", "GPUs are counted together, whatever their type"
+        yield f"Gres={gpus}", "policy slurm alone gives jobs the type that they ask for"
     if node.features:
         yield f"Features={','.join(node.features)}", "jobs cannot ask for them here"
     if node.threads > 1 and not threads:
         why = "cores are CPUs here: the threads of a core go to one job in Slurm, of which requests must be multiples"
         yield f"ThreadsPerCore={node.threads}", why
 
+
+SHARING = ("shard", "mps")
+"""The generic resources that are shares of a GPU."""
 
 TIER = 2.0**32
 """The priority that each tier adds to a job: above any priority of Slurm, so that tiers come first."""
@@ -232,6 +287,7 @@ def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: N
         nodes=node_specs(((node.name, kind_of(node, switches.get(node.name))) for node in group.nodes), notes),
         placement=_placement(group, settings, switches),
         exclusive=exclusive,
+        devices=devices_of(group.nodes),
         **(_limits(group, alone, _lowest(site), heeded) if alone is not None else {}),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import floor, inf, nan
 from pathlib import Path
@@ -22,6 +22,7 @@ from simmodel_site.policy.policy import Slurm
 from simmodel_site.twin.described import Described, Notes, Unsupported, saved_answers
 from simmodel_site.twin.slurm.conf import is_conf
 from simmodel_site.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, with_includes
+from simmodel_site.twin.slurm.partitions import per_gpu, with_gres
 from simmodel_site.twin.slurm.records import Site
 from simmodel_site.twin.slurm.site.accounts import (
     is_dump,
@@ -175,6 +176,11 @@ class SlurmFolder(Fields):
         jobs = self.jobs
         columns: dict[str, Any] = {name: [getattr(job, name) or -1 for job in jobs] for name in _SHAPE}
         columns |= {name: [getattr(job, name) for job in jobs] for name in ("memory_per_node", "priority")}
+        if any(each.gpus for each in self.recorded):
+            asked = zip(columns["gpus_per_node"], self.recorded, strict=True)
+            columns["gpus_per_node"] = [each.gpus or float(gpus) for gpus, each in asked]
+        if any(each.gpu for each in self.recorded):
+            columns["gpu"] = [each.gpu for each in self.recorded]
         columns["wait"] = [
             max(each.start - each.job.submit, 0.0) if each.start < inf else nan for each in self.recorded
         ]
@@ -307,7 +313,8 @@ class _Files:
 
     def folder(self, timezone: str | None) -> SlurmFolder:
         """Return what the files make."""
-        log, submitted = self._accounting(timezone)
+        shared = Notes()
+        log, submitted = self._accounting(timezone, per_gpu(with_gres(self._site, Notes()), shared))
         origin = 0.0 if log is None else float(floor(min(log["submit"]) / 3600) * 3600)
         lists = {*log["node_list"].tolist()} if log is not None and "node_list" in log else set()
         ran = {name for text in lists for name in nodes_of(str(text))}
@@ -355,7 +362,7 @@ class _Files:
             accounts=accounts,
             recorded=tuple(jobs),
             origin=origin,
-            unsupported=(*notes, *managed),
+            unsupported=(*notes, *managed, *shared),
             placed=placed,
             agreeing=placed - sum(len(by_job) for by_job in wrong.values()),
             read=tuple(self._read),
@@ -381,7 +388,7 @@ class _Files:
             notes,
         )
 
-    def _accounting(self, timezone: str | None) -> tuple[Workload | None, dict[str, str]]:
+    def _accounting(self, timezone: str | None, shares: Mapping[str, float]) -> tuple[Workload | None, dict[str, str]]:
         """Return the log, and the submit lines of jobs beside it."""
         log = self._log or self._completed
         if log is None:
@@ -390,7 +397,7 @@ class _Files:
         if self._log is not None and self._completed is not None:
             self._passed.append(Path(self._completed[1]).name)
         self._read.append(Path(log[1]).name)
-        found = read_sacct(in_memory(log[0], log[1]), timezone=timezone)
+        found = read_sacct(in_memory(log[0], log[1]), timezone=timezone, shares=shares)
         submitted: dict[str, str] = {}
         if self._submissions is not None:
             data, name = self._submissions

@@ -54,6 +54,9 @@ class RecordedJob(Fields):
         its runs one by one, if it is one job though it was requeued
     qos
         the name of its QOS
+    gpus, gpu
+        the share of a GPU of each node that it has, or 0, and the type of GPUs that it asks for: policy slurm does not
+        give shares
     """
 
     job: Job
@@ -63,6 +66,8 @@ class RecordedJob(Fields):
     got: Mapping[str, float] = attrs.field(factory=dict)
     runs: tuple[RecordedJob, ...] = ()
     qos: str = ""
+    gpus: float = 0.0
+    gpu: str = ""
 
 
 class _Unread:
@@ -279,7 +284,11 @@ class _Reader:
         got = asking.got or ({"cpu": float(row.get("processors", 0))} if placed else {})
         started = start if isfinite(start) else inf
         nodes, qos = row.get("node_list", ""), str(row.get("queue") or "")
-        return RecordedJob(job=job, start=started, nodes=nodes, restarts=number, got=got, qos=qos)
+        share = max(row.get("gpus_per_node", 0.0), 0.0) if not shape["gpus_per_node"] else 0.0
+        if share:
+            self._count("with shares of GPUs", "policy slurm starts them without: --workload has their shares")
+        kind = asking.gpu_type or (str(row.get("gpu", "")) if shape["gpus_per_node"] or share else "")
+        return RecordedJob(job=job, start=started, nodes=nodes, restarts=number, got=got, qos=qos, gpus=share, gpu=kind)
 
     def _line_of(self, name: int | str) -> str:
         return self._submitted.get(str(name)) or self._submitted.get(str(name).partition("_")[0], "")

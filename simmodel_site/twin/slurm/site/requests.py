@@ -72,6 +72,8 @@ class Asking:
         in which respects the record differs from the request
     got
         the TRES that it has got; none: that is not told
+    gpu_type
+        the type of GPUs in its submit line
 
     >>> row = {"processors": 6, "requested_processors": 6, "node_list": "n[1-2]",
     ...     "requested_tres": "cpu=6,mem=800M,node=1", "allocated_tres": "cpu=6,mem=1600M,node=2"}
@@ -102,6 +104,7 @@ class Asking:
                 words.append(word)
                 self.known.add(name)
         self._told = Wishes.of(" ".join(words))
+        self.gpu_type = self._told.gpu_type
         self.options: dict[str, str] = {}
         self.doubts: list[str] = []
 

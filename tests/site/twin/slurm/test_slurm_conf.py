@@ -7,12 +7,13 @@ from pathlib import Path
 import attrs
 import pytest
 
-from simmodel import InputError, Job, simulate
+from simmodel import InputError, Job, load_platform, load_workload, simulate
 from simmodel.scheduling.registry import policy
 from simmodel_site.policy.policy import Slurm
 from simmodel_site.policy.settings import SlurmConf
 from simmodel_site.twin.slurm.conf import is_conf, read_conf
 from simmodel_site.twin.slurm.describe import describe_slurm
+from simmodel_site.twin.slurm.site.folder import read_folder
 from tests.helpers.data_files import data_file
 
 RUNS = ("defaults", "fast", "tiers", "factors", "shapes", "preempt", "tree")
@@ -231,6 +232,63 @@ def test_gres_conf_tells_the_types_of_gpus(tmp_path: Path) -> None:
     assert "nodes=(n[1-2]:gpus=a100)" in found.policy
     assert "nodes n3: gres.conf: gpu:2 (slurm.conf has another number, which is taken)" in listed
     assert not any("DefaultTime" in each for each in listed)
+
+
+SHARED = """ClusterName=c
+GresTypes=gpu,shard,mps
+NodeName=a[1-2] CPUs=16 Gres=gpu:a100:4(S:0-1),shard:32
+NodeName=m1 CPUs=16 Gres=gpu:a100_1g.5gb:7,gpu:3g.20gb:2
+NodeName=p1 CPUs=8 Gres=gpu:2,mps:200
+NodeName=x1 CPUs=8 Gres=gpu:v100:1,gpu:2,shard:6
+PartitionName=b Nodes=ALL
+"""
+
+
+def test_types_slices_and_shares_of_gpus_are_on_the_platform(tmp_path: Path) -> None:
+    """Types and MIG instances are devices with the memory in their name; gres.conf has types and one device a line."""
+    (tmp_path / "slurm.conf").write_text(SHARED)
+    (tmp_path / "gres.conf").write_text(
+        "AutoDetect=nvml\n"
+        + "NodeName=m1 Name=gpu Type=a100_1g.5gb MultipleFiles=/dev/nvidia0,/dev/nvidia-caps/nvidia-cap3\n" * 7
+        + "NodeName=m1 Name=gpu Type=3g.20gb MultipleFiles=/dev/nvidia1,/dev/nvidia-caps/nvidia-cap4 Cores=0-7\n" * 2
+        + "NodeName=p1 Name=gpu Type=t4 File=/dev/nvidia0,/dev/nvidia1\nNodeName=p1 Name=mps Count=200\n"
+    )
+    found = describe_slurm([tmp_path], own_loops=True)
+    part = found.spec.partitions[0]
+    assert [(kind.names, kind.gpus, kind.gpu_types) for kind in part.nodes] == [
+        ("a[1-2]", 4, {"a100": 4}),
+        ("m1", 9, {"a100_1g.5gb": 7, "3g.20gb": 2}),
+        ("p1", 2, {"t4": 2}),
+        ("x1", 3, {"v100": 1, "gpu": 2}),
+    ]
+    assert [(each.name, each.memory) for each in part.devices] == [("a100_1g.5gb", 5e9), ("3g.20gb", 20e9)]
+    assert not any("another number" in each.why for each in found.unsupported)
+    assert {each.what for each in found.unsupported} >= {"Gres=shard:32", "Gres=mps:200", "Gres=shard:6"}
+
+
+def test_jobs_of_a_site_have_shares_types_and_slices(tmp_path: Path) -> None:
+    """They are columns of the workload that is written, and run on the platform that is written."""
+    (tmp_path / "slurm.conf").write_text(SHARED)
+    asked = ["gpu:a100=2,gres/gpu=2", "shard=3", "gpu:3g.20gb=1,gres/gpu=1", "mps=50", "gpu=1"]
+    rows = [
+        f"{i}|2024-05-01T12:00:00|2024-05-01T12:00:01|2024-05-01T13:00:01|02:00:00|1|1|COMPLETED|b|"
+        f"cpu=1,gres/{tres},node=1|cpu=1,gres/{tres},node=1|{node}"
+        for i, (tres, node) in enumerate(zip(asked, ["a1", "a1", "m1", "p1", "x1"], strict=True))
+    ]
+    head = "JobID|Submit|Start|End|Timelimit|ReqCPUS|NNodes|State|Partition|ReqTRES|AllocTRES|NodeList"
+    (tmp_path / "sacct.txt").write_text("\n".join([head, *rows]))
+    found = read_folder(tmp_path)
+    said = [str(each) for each in found.unsupported]
+    assert any("with shares of GPUs: 2" in each for each in said)
+    assert any("nodes x1: Gres=shard:6 on 3 GPUs (not as on the first nodes" in each for each in said)
+    found.workload_to_csv(tmp_path / "jobs.csv")
+    found.platform_to_toml(tmp_path / "site.toml")
+    log = load_workload(tmp_path / "jobs.csv")
+    assert log["gpus_per_node"].tolist() == [2, 0.375, 1, 0.5, 1]
+    assert log["gpu"].tolist() == ["a100", "", "3g.20gb", "", ""]
+    result = simulate(load_platform(tmp_path / "site.toml"), log, "easy")
+    assert result.jobs["start"].tolist() == [0] * 5
+    assert result.runs["nodes"][2] == (2,)
 
 
 def test_preemption_and_billing_of_partitions(tmp_path: Path) -> None:
