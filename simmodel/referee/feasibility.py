@@ -10,12 +10,14 @@ import numpy as np
 
 from simmodel.referee.schedules import Fault, Held, Schedule
 from simmodel.resources.pools.allocation import Request
+from simmodel.resources.pools.devices import WHOLE, DeviceTable
 from simmodel.work.workload import jobs_of_rows, processors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec
+    from simmodel.resources.pools.allocation import Devices
     from simmodel.work.job import Job
     from simmodel.work.workload import Workload
 
@@ -38,6 +40,7 @@ class _Nodes(NamedTuple):
     partition: Sequence[str]
     parts: NDArray[np.float64]  # shape (nodes, 3): cores, GPUs, bytes
     exclusive: NDArray[np.bool_]
+    devices: Mapping[str, DeviceTable]  # of the partitions with GPUs
 
     @classmethod
     def of(cls, spec: ClusterSpec) -> _Nodes:
@@ -60,7 +63,9 @@ class _Nodes(NamedTuple):
         for each in spec.reservations:
             by_name[each.name] = part = spec.partition(each.partition)
             first[each.name] = first[part.name]
-        return cls(by_name, first, names, partition, shaped, np.array(exclusive, dtype=bool))
+        with_gpus = [part for part in spec.partitions if any(kind.gpus for kind in part.nodes)]
+        devices = {part.name: DeviceTable.of_partition(part) for part in with_gpus}
+        return cls(by_name, first, names, partition, shaped, np.array(exclusive, dtype=bool), devices)
 
     def number(self, node: int | str, place: str | None, asked: Sequence[str]) -> int | None:
         """Return the number of a node through all partitions, if there is such a node.
@@ -79,13 +84,23 @@ class _Nodes(NamedTuple):
                 return self.first[name] + part.node_number(node)
         return None
 
+    def devices_of(self, node: int) -> tuple[DeviceTable | None, int]:
+        """Return the devices of the partition of a node, if it has GPUs, and the number of the node there."""
+        return self.devices.get(self.partition[node]), node - self.first[self.partition[node]]
+
+    def thousandths(self, node: int, device: int) -> int:
+        """Return how much a device of a node has, 0 if there is none such."""
+        table, here = self.devices_of(node)
+        return 0 if table is None or not 0 <= device < len(table.devices) else int(table.all_devices[device, here])
+
 
 class _Use(NamedTuple):
-    """The part of a node that a job holds: the row of the job, the number of the node; cores, GPUs, bytes."""
+    """The part of a node that a job holds: the row of the job, the number of the node; cores, GPUs, bytes; devices."""
 
     row: int
     node: int
     parts: tuple[float, float, float]
+    devices: Devices = ()
 
 
 def impossible_on_nodes(
@@ -169,7 +184,26 @@ def _of_job(
     elif cores < request.processors:
         yield "too few nodes", f"runs on nodes with {cores:g} cores, but asked for {request.processors}"
     else:
+        yield from _of_devices(nodes, numbers, request, held)
         uses += _uses(nodes, row, numbers, request, held)
+
+
+def _of_devices(nodes: _Nodes, numbers: Sequence[int], request: Request, held: Held) -> Iterator[tuple[str, str]]:
+    """Yield the faults in the devices that a job holds: that there are none such, or that it asked for others."""
+    for number, devices in zip(numbers, held.devices or (), strict=held.devices is not None):
+        table, here = nodes.devices_of(number)
+        on = f"of node {nodes.names[number]}"
+        unknown = [device for device, _ in devices if not nodes.thousandths(number, device)]
+        if unknown:
+            yield "unknown device", f"runs on device {unknown[0]} {on}, which does not have it"
+        elif table is not None and not (nodes.exclusive[number] or request.exclusive or request.chunks):
+            ask = table.ask(request)
+            if devices if ask is None else not table.meets(ask, here, devices):
+                text = ", ".join(f"{part / WHOLE:g} of {device}" for device, part in devices) or "none"
+                asked = Request(
+                    1, 1, gpus_per_node=request.gpus_per_node, gpu=request.gpu, gpu_memory=request.gpu_memory
+                )
+                yield "other devices than asked for", f"runs on devices {on} ({text}) that do not meet {asked}"
 
 
 def _uses(nodes: _Nodes, row: int, numbers: list[int], request: Request, held: Held) -> Iterator[_Use]:
@@ -177,18 +211,20 @@ def _uses(nodes: _Nodes, row: int, numbers: list[int], request: Request, held: H
     total = float(nodes.parts[numbers, 0].sum())
     for position, number in enumerate(numbers):
         cores, gpus, _ = nodes.parts[number].tolist()
+        devices = held.devices[position] if held.devices is not None else ()
         if nodes.exclusive[number]:
-            yield _Use(row, number, (cores, gpus, request.memory_per_node))
+            yield _Use(row, number, (cores, gpus, request.memory_per_node), devices)
         elif held.amounts is not None:
-            yield _Use(row, number, held.amounts[position])
+            yield _Use(row, number, held.amounts[position], devices)
         else:
             rest = max(1.0, request.processors - (total - cores))
             least = rest if request.nodes is None else request.cores_per_node
-            each = least, request.gpus_per_node, request.memory_per_node
+            gpus = request.gpus_per_node if held.devices is None else sum(part for _, part in devices) / WHOLE
+            each = least, gpus, request.memory_per_node
             if request.chunks:  # it is not known which of them is on the node
                 every = [(chunk.cores, chunk.gpus, chunk.memory) for chunk in request.chunks]
                 each = min(c for c, _, _ in every), min(g for _, g, _ in every), min(m for _, _, m in every)
-            yield _Use(row, number, each)
+            yield _Use(row, number, each, devices)
 
 
 def _away(
@@ -211,32 +247,64 @@ def _away(
 
 
 def _used_twice(nodes: _Nodes, schedule: Schedule, uses: Sequence[_Use], tolerance: float) -> Iterator[Fault]:
-    """Yield the starts from which on more of a node is used than it has, the first of each excess."""
+    """Yield the starts from which on more of a node, or of a device, is used than it has, the first of each excess."""
+    node = np.array([use.node for use in uses], dtype=np.intp)
+    parts = np.array([use.parts for use in uses], dtype=np.float64).reshape(-1, 3)
     row = np.array([use.row for use in uses], dtype=np.intp)
+    for column, each, used, at, job in _excesses(schedule, row, node, parts, nodes.parts[node], tolerance):
+        number, (kind, what) = int(node[each]), _PARTS[column]
+        name, when = nodes.names[number], f"from {at:.10g} s on, when job {job} starts"
+        if not nodes.exclusive[number]:
+            text = f"{used:.10g} of {nodes.parts[number, column]:.10g} {what} of node {name} are used {when}"
+            yield Fault(kind, job, at, text)
+        elif column == 0:
+            text = f"node {name} has two jobs, but is for one at a time, {when}"
+            yield Fault("two jobs on an exclusive node", job, at, text)
+    held = [(use, *each) for use in uses for each in use.devices if nodes.thousandths(use.node, each[0])]
+    most = max((device + 1 for _, device, _ in held), default=1)
+    devices = np.array([use.node * most + device for use, device, _ in held], dtype=np.intp)
+    taken = np.array([part for *_, part in held], dtype=np.float64).reshape(-1, 1)
+    room = np.array([nodes.thousandths(use.node, device) for use, device, _ in held], dtype=np.float64).reshape(-1, 1)
+    row = np.array([use.row for use, *_ in held], dtype=np.intp)
+    for _, each, used, at, job in _excesses(schedule, row, devices, taken, room, tolerance):
+        use, number, _ = held[each]
+        what = f"{used:g} of {room[each, 0]:g} thousandths of device {number} of node {nodes.names[use.node]}"
+        yield Fault("too much of a device", job, at, f"{what} are used from {at:.10g} s on, when job {job} starts")
+
+
+def _excesses(
+    schedule: Schedule,
+    row: NDArray[np.intp],
+    of: NDArray[np.intp],
+    parts: NDArray[np.float64],
+    most: NDArray[np.float64],
+    tolerance: float,
+) -> Iterator[tuple[int, int, float, float, Any]]:
+    """Yield column, use, amount in use, instant (s) and job of each start from which on more is used than there is.
+
+    Parameters
+    ----------
+    row, of
+        by use: the row of the job, and the number of what it uses
+    parts, most
+        by use and column: the amounts, and those that there are of what it uses
+    """
     start, end = schedule.start[row] + tolerance, schedule.end[row] - tolerance
     there = np.flatnonzero(end > start)
-    row, start, end = row[there], start[there], end[there]
-    node = np.array([use.node for use in uses], dtype=np.intp)[there]
-    parts = np.array([use.parts for use in uses], dtype=np.float64).reshape(-1, 3)[there]
-    begins, time = np.repeat([False, True], len(row)), np.concatenate((end, start))
-    order = np.lexsort((begins, time, np.concatenate((node, node))))  # of each node by time, ends before starts
-    which, at, begins = np.concatenate((node, node))[order], time[order] - tolerance, begins[order]
-    job: list[Any] = schedule.workload["job"][np.concatenate((row, row))[order]].tolist()
+    begins, time = np.repeat([False, True], len(there)), np.concatenate((end[there], start[there]))
+    use = np.concatenate((there, there))
+    order = np.lexsort((begins, time, of[use]))  # of each by time, ends before starts
+    use, at, begins = use[order], time[order] - tolerance, begins[order]
+    job: list[Any] = schedule.workload["job"][row[use]].tolist()
+    which = of[use]
     first = np.searchsorted(which, which)
     again = np.concatenate(([False], which[1:] == which[:-1]))
-    for column, (kind, what) in enumerate(_PARTS):
-        change = np.concatenate((-parts[:, column], parts[:, column]))[order]
-        total = np.concatenate(([0.0], np.cumsum(change)))
-        used, most = np.round(total[1:] - total[first], 6), nodes.parts[which, column]  # shares of GPUs are fractions
-        over = used > most
+    for column in range(parts.shape[1]):
+        total = np.concatenate(([0.0], np.cumsum(np.where(begins, 1, -1) * parts[use, column])))
+        used = np.round(total[1:] - total[first], 6)  # shares of GPUs are fractions
+        over = used > most[use, column]
         for here in np.flatnonzero(over & begins & ~(again & np.concatenate(([False], over[:-1])))).tolist():
-            name, when = nodes.names[which[here]], f"from {at[here]:.10g} s on, when job {job[here]} starts"
-            if not nodes.exclusive[which[here]]:
-                text = f"{used[here]:.10g} of {most[here]:.10g} {what} of node {name} are used {when}"
-                yield Fault(kind, job[here], float(at[here]), text)
-            elif column == 0:
-                text = f"node {name} has two jobs, but is for one at a time, {when}"
-                yield Fault("two jobs on an exclusive node", job[here], float(at[here]), text)
+            yield column, int(use[here]), float(used[here]), float(at[here]), job[here]
 
 
 def impossible(schedule: Schedule, spec: ClusterSpec, tolerance: float = 0.0) -> Iterator[Fault]:

@@ -24,6 +24,8 @@ from simmodel.work.workload import Report, Workload, cancelled_waiting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.resources.pools.allocation import Devices
+
 MISFITS = ("missing job", "unknown job", "doubled job", "other submission", "start before submission")
 """The faults by which a schedule is not one of these jobs."""
 
@@ -45,12 +47,14 @@ class Fault(NamedTuple):
 class Held(NamedTuple):
     """Where a job runs: its partition and nodes, by name or number, as far as the schedule says.
 
-    ``amounts``: the cores, GPUs and bytes that it holds of each node; ``None``: unknown.
+    ``amounts``: the cores, GPUs and bytes that it holds of each node; ``devices``: of each node, the number and the
+    thousandths of each device that it holds; ``None``: unknown.
     """
 
     place: str | None = None
     nodes: tuple[int | str, ...] = ()
     amounts: tuple[tuple[float, float, float], ...] | None = None
+    devices: tuple[Devices, ...] | None = None
 
 
 class _Given(NamedTuple):
@@ -325,7 +329,7 @@ def _of_record(record: JobRecord) -> Table:
     times = Counter(runs["job"].tolist())
     rows = {job: row for row, job in enumerate(runs["job"].tolist()) if times[job] == 1}
     columns: dict[str, Any] = {}
-    for name in ("place", "nodes", "cores", "gpus", "memory"):
+    for name in ("place", "nodes", "cores", "gpus", "memory", "devices"):
         if name in runs:
             cells = runs[name].tolist()
             columns[name] = column = np.full(len(jobs), None, dtype=object)
@@ -343,11 +347,12 @@ def _held(given: Mapping[str, Any] | Table, count: int) -> list[Held] | None:
     if all(name in given for name in ("cores", "gpus", "memory")):
         parts = zip(*(list(given[name]) for name in ("cores", "gpus", "memory")), strict=True)
         amounts = [None if None in each else tuple(zip(*each, strict=True)) for each in parts]
+    told = list(given["devices"]) if "devices" in given else nothing
     held = []
-    for place, on, parts_of in zip(places, nodes, amounts, strict=True):
+    for place, on, *known in zip(places, nodes, amounts, told, strict=True):
         named = tuple(on) if on is not None else ()
-        known = parts_of if parts_of is not None and len(parts_of) == len(named) else None
-        held.append(Held(None if place is None else str(place), named, known))
+        parts_of, devices = (each if each is not None and len(each) == len(named) else None for each in known)
+        held.append(Held(None if place is None else str(place), named, parts_of, devices))
     return held
 
 

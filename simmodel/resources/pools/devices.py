@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.intp]
     Scores = NDArray[np.float64]
 
-__all__ = ["DeviceTable"]
+__all__ = ["WHOLE", "DeviceTable"]
 
 WHOLE = 1000
 """Thousandths of a device."""
@@ -327,9 +327,9 @@ class DeviceTable(NodeTable):
         if allocation.devices is None:
             return ask.whole and self.told(allocation, need) is not None
         held = zip(allocation.nodes.tolist(), allocation.devices, strict=True)
-        return all(self._meets(ask, node, devices) for node, devices in held)
+        return all(self.meets(ask, node, devices) for node, devices in held)
 
-    def _meets(self, ask: Ask, node: int, held: Devices) -> bool:
+    def meets(self, ask: Ask, node: int, held: Devices) -> bool:
         """Whether some devices of a node are just the parts that are asked for."""
         left, parts = dict(held), 0
         while left:
