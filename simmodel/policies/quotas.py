@@ -2,14 +2,13 @@
 
 Source: the ClusterQueues and cohorts of Kueue with its classic preemption, https://kueue.sigs.k8s.io/docs/concepts. A
 job is admitted when its quota is reserved for it, whole or not at all; the policy for admitted jobs starts them. What
-differs: a job that may have one of several types of GPUs counts for all of them until it runs, since it is not bound to
-the first type with enough quota.
+differs: a job that may have one of several types of GPUs counts for all of them, since it is not bound to one of them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from math import ceil, inf
 from pathlib import Path
@@ -22,13 +21,14 @@ from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Source, parse_toml, read_bytes
 from simmodel.foundation.units import parse_quantity, show_quantity
 from simmodel.policies.backfilling import Easy
-from simmodel.scheduling.protocol import Decision, Hold, Policy, Preempt, Release, Start, View
+from simmodel.scheduling.protocol import Decision, Hold, Policy, Preempt, Release, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 from simmodel.work.job import ANY, entry_of
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec, PartitionSpec
     from simmodel.platform.devices import DeviceSpec
+    from simmodel.resources.pools.allocation import Request
     from simmodel.scheduling.scheduler import Scheduler
     from simmodel.work.job import LiveJob
 
@@ -36,7 +36,7 @@ __all__ = ["Quota", "Quotas", "read_quotas"]
 
 Amounts = tuple[int, ...]
 """Of each resource, in the order of the ledger: processors, bytes, and thousandths of GPUs."""
-Uses = Mapping[str, Sequence[int]]
+Uses = Mapping[str, list[int]]
 """What each tenant uses of each resource."""
 
 _BY = ("user", "group", "queue")
@@ -45,7 +45,7 @@ _WITHIN = ("never", "lower-priority", "lower-or-newer-equal-priority")
 _ENDLESS = 1 << 62
 
 
-def _amounts(value: Any) -> Mapping[str, float]:
+def _amounts(value: Mapping[str, float | str]) -> Mapping[str, float]:
     """Return amounts by resource, of memory in bytes."""
     if not isinstance(value, Mapping):
         raise InputError(f"must be amounts by resource, such as {{'gpus': 8}}, got {shown(value)}")
@@ -145,7 +145,7 @@ def read_quotas(file: Source) -> dict[str, Quota]:
         raise
 
 
-def _quotas_of(given: Any) -> dict[str, Quota]:
+def _quotas_of(given: Mapping[str, Quota | Mapping[str, Any]]) -> dict[str, Quota]:
     """Return the quotas by tenant, of values or of mappings of their fields."""
     if not isinstance(given, Mapping):
         raise InputError(f"must be quotas by tenant, got {shown(given)}", place="quotas")
@@ -264,12 +264,6 @@ class _Ledger:
         self._add(entry.tenant, entry.amounts, -1)
         return entry
 
-    def change(self, entry: _Admitted, amounts: Amounts) -> None:
-        """Reserve other amounts for a job from now on."""
-        self._add(entry.tenant, entry.amounts, -1)
-        entry.amounts = amounts
-        self._add(entry.tenant, amounts, 1)
-
     def _add(self, tenant: str, amounts: Amounts, sign: int) -> None:
         _change(self.used[tenant], amounts, sign)
 
@@ -331,10 +325,7 @@ class _Ledger:
 
         Candidates are taken in order until it fits; then, in reverse, each without which it fits as well is left out.
         """
-        leaving: dict[str, list[int]] = {name: list(each) for name, each in self.used.items()}
-        for entry in self.admitted.values():
-            if entry.leaves:
-                _change(leaving[entry.tenant], entry.amounts, -1)
+        leaving = self._when_left()
         needed = self.lacking(tenant, amounts, leaving)
         quota, limits = self.quotas[tenant], self._limits[tenant]
         if any(amounts[at] > limits[at].nominal for at in needed) and not quota.borrow_within:
@@ -355,6 +346,14 @@ class _Ledger:
             return self._least(tenant, amounts, needed, found, leaving, borrows=True, below=job.priority)
         least = self._least(tenant, amounts, needed, found, leaving, borrows=False) if under else []
         return least or self._least(tenant, amounts, needed, mine, leaving, borrows=True)
+
+    def _when_left(self) -> Uses:
+        """Return what is used once the jobs that were preempted have left."""
+        left = {name: list(each) for name, each in self.used.items()}
+        for entry in self.admitted.values():
+            if entry.leaves:
+                _change(left[entry.tenant], entry.amounts, -1)
+        return left
 
     def waits(self, tenant: str) -> bool:
         """Whether jobs of a cohort that were preempted still clean up."""
@@ -413,7 +412,7 @@ class _Ledger:
         return chosen
 
 
-def _change(used: Any, amounts: Amounts, sign: int) -> None:
+def _change(used: list[int], amounts: Amounts, sign: int) -> None:
     for at, amount in enumerate(amounts):
         used[at] += sign * amount
 
@@ -452,7 +451,7 @@ class _Asked:
             return list(dict.fromkeys(name for types in self._types.values() for name in types))
         return self._types.get(job.place.name, [])
 
-    def _shares(self, part: Any, gpu: str, memory: float, types: Iterable[str]) -> dict[str, int]:
+    def _shares(self, part: Request, gpu: str, memory: float, types: Iterable[str]) -> dict[str, int]:
         """Return the thousandths of GPUs that a request has of each node, by the types that it may have."""
         if not part.gpus_per_node:
             return {}
@@ -467,22 +466,6 @@ class _Asked:
             else:
                 found[name] = round(part.gpus_per_node * 1000)
         return found
-
-    def held(self, job: LiveJob, amounts: Amounts) -> Amounts:
-        """Return the amounts of a running job: of the types of GPUs that it might have got, those that it has."""
-        allocation = None if job.run is None else job.run.grant.allocation
-        if allocation is None or allocation.devices is None:
-            return amounts
-        table = job.place.table
-        names, has = list(table.kinds), Counter[str]()
-        for node, devices in zip(allocation.nodes.tolist(), allocation.devices, strict=True):
-            for device, part in devices:
-                has[names[table.kind_of[device, node]]] += part
-        named = {name for types in self._types.values() for name in types}
-        return tuple(
-            min(amount, has[name]) if name in named else amount
-            for name, amount in zip(self.resources, amounts, strict=True)
-        )
 
 
 # ---------------------------------------------------------------------- the policy
@@ -544,7 +527,7 @@ class Quotas(Policy):
 
     def __init__(
         self,
-        quotas: Mapping[str, Any] | str | Path | None = None,
+        quotas: Mapping[str, Quota | Mapping[str, Any]] | str | Path | None = None,
         policy: PolicyLike | None = None,
         *,
         by: Literal["user", "group", "queue"] = "user",
@@ -623,7 +606,7 @@ class Quotas(Policy):
             "policy": self.policy.state(),
         }
 
-    def restore(self, values: Any) -> None:
+    def restore(self, values: Mapping[str, Any]) -> None:
         """Continue with the values of :meth:`state`, among the jobs of the system."""
         self._clear()
         self._fresh = False
@@ -648,7 +631,7 @@ class Quotas(Policy):
         for run in sorted(view.running, key=lambda each: (each.started, each.work.seq)):
             tenant = self._tenant(run.work)
             if tenant in self._quotas:
-                self._ledger.reserve(run.work, tenant, self._asked.held(run.work, self._asked.of(run.work)))
+                self._ledger.reserve(run.work, tenant, self._asked.of(run.work))
                 self._ledger.admitted[run.work.seq].attempts -= 1
         for job in view.waiting:
             if self._tenant(job) in self._quotas:
@@ -672,10 +655,7 @@ class Quotas(Policy):
             if self._retry:
                 yield from self._admit(view)
             yield from self._hold()
-            for decision in self.policy.decide(view) or ():
-                yield decision
-                if type(decision) is Start:
-                    self._started(decision.work.seq)
+            yield from self.policy.decide(view) or ()
         finally:
             self._deciding = False
 
@@ -699,15 +679,6 @@ class Quotas(Policy):
         elif job.seq not in self._ledger.admitted:
             self._lines[tenant][job.seq] = job
             self._retry.add(tenant)
-
-    def _started(self, number: int) -> None:
-        entry = self._ledger.admitted.get(number)
-        if entry is not None:
-            held = self._asked.held(entry.job, entry.amounts)
-            if held != entry.amounts:
-                self._ledger.change(entry, held)
-                self._retry.add(entry.tenant)
-                self._scheduler.wake_for_running()
 
     def _hold(self) -> Iterator[Decision]:
         """Hold the jobs in the queue that are not admitted."""

@@ -648,7 +648,7 @@ class Policy:
         """Return sentences about parameters or traits without effect on this system, for the report of the run."""
         return tuple(note for part in self.parts() for note in part.notes(system))
 
-    def why_held(self, job: Any, /) -> str:
+    def why_held(self, job: LiveJob, /) -> str:
         """Return why the policy holds a job until it releases it; an empty text: it does not."""
         return next((why for part in self.parts() if (why := part.why_held(job))), "")
 

@@ -204,15 +204,12 @@ def test_types_of_gpus_have_quotas_of_their_own_and_a_gang_is_admitted_whole():
     assert any("cancelled 1 jobs that no quota could ever hold" in note for note in result.report.notes)
 
 
-def test_a_job_counts_for_each_type_that_it_may_have_until_it_has_one():
+def test_a_job_counts_for_each_type_that_it_may_have():
     kinds = [NodeSpec(name="a", cores=8, gpus={"A100": 1}), NodeSpec(name="t", cores=8, gpus={"T4": 1})]
     spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds)])
-    quotas = {"x": Quota({"A100": 1, "T4": 1})}
-    jobs = [
-        Job(user="x", nodes=1, gpus_per_node=1, run=10),
-        Job(user="x", nodes=1, gpus_per_node=1, gpu="T4", run=10),
-    ]
-    assert lives(spec, jobs, Quotas(quotas, "fcfs")) == ([0, 0], [])
+    whole = {"nodes": 1, "gpus_per_node": 1, "run": 10}
+    jobs = [Job(user="x", gpu="A100|T4", **whole), Job(user="x", gpu="T4", **whole), Job(user="x", **whole)]
+    assert lives(spec, jobs, Quotas({"x": Quota({"A100": 1, "T4": 1})}, "fcfs")) == ([0, 10, 20], [])
 
 
 def test_memory_and_slices_and_shares_by_memory_count():
