@@ -224,6 +224,10 @@ class _Ledger:
         the jobs for which quota is reserved, by number
     used
         the sums of what is reserved, by tenant
+    cohort
+        the tenants that borrow from each other, by each of them
+    rank
+        that of the last admission
     """
 
     def __init__(self, quotas: Mapping[str, Quota]) -> None:
@@ -234,6 +238,10 @@ class _Ledger:
         self._limits = {
             name: tuple(map(self._limits_of, [each] * len(self.resources), self.resources))
             for name, each in quotas.items()
+        }
+        self.cohort = {
+            name: [name] if quota.cohort is None else [each for each in quotas if quotas[each].cohort == quota.cohort]
+            for name, quota in quotas.items()
         }
         self.rank = 0
 
@@ -246,11 +254,6 @@ class _Ledger:
         borrow, lend = quota.borrow.get(resource), quota.lend.get(resource)
         kept = 0 if lend is None else max(0, nominal - round(lend * units))
         return _Limits(nominal, kept, _ENDLESS if borrow is None else round(borrow * units))
-
-    def cohort(self, tenant: str) -> list[str]:
-        """Return the tenants that borrow from each other, among them a given one."""
-        name = self.quotas[tenant].cohort
-        return [tenant] if name is None else [each for each, quota in self.quotas.items() if quota.cohort == name]
 
     def reserve(self, job: LiveJob, tenant: str, amounts: Amounts) -> None:
         """Reserve amounts for a job."""
@@ -271,7 +274,7 @@ class _Ledger:
         """Return how much more of a resource a tenant may use: what it keeps for itself, and what its cohort has."""
         own, uses = self._limits[tenant][at], used[tenant][at]
         there = 0
-        for each in self.cohort(tenant):
+        for each in self.cohort[tenant]:
             limits = self._limits[each][at]
             there += limits.nominal - limits.kept - max(0, used[each][at] - limits.kept)
         most = own.nominal - own.kept - max(0, uses - own.kept) + own.borrow
@@ -330,21 +333,28 @@ class _Ledger:
         quota, limits = self.quotas[tenant], self._limits[tenant]
         if any(amounts[at] > limits[at].nominal for at in needed) and not quota.borrow_within:
             return []
+        under = all(leaving[tenant][at] < limits[at].nominal for at in needed)
+        owners = {tenant} if quota.within != "never" else set()
+        if quota.reclaim != "never" and (under or quota.borrow_within):
+            owners |= {each for each in self.cohort[tenant] if each != tenant and self.over(each, needed, leaving)}
+        if not needed or not owners:
+            return []
         found = sorted(
-            (each for each in self.admitted.values() if self._may_stop(each, job, tenant, needed, leaving)),
+            (
+                each
+                for each in self.admitted.values()
+                if each.tenant in owners and self._may_stop(each, job, tenant, needed)
+            ),
             key=lambda each: (each.tenant == tenant, each.job.priority, -each.rank),
         )
         mine = [each for each in found if each.tenant == tenant]
-        if not needed or not found:
-            return []
         if len(mine) == len(found):
             return self._least(tenant, amounts, needed, mine, leaving, borrows=True)
-        under = all(leaving[tenant][at] < limits[at].nominal for at in needed)
         if quota.borrow_within:
             if not under:
                 found = [each for each in found if each.tenant == tenant or each.job.priority < job.priority]
             return self._least(tenant, amounts, needed, found, leaving, borrows=True, below=job.priority)
-        least = self._least(tenant, amounts, needed, found, leaving, borrows=False) if under else []
+        least = self._least(tenant, amounts, needed, found, leaving, borrows=False)
         return least or self._least(tenant, amounts, needed, mine, leaving, borrows=True)
 
     def _when_left(self) -> Uses:
@@ -357,10 +367,10 @@ class _Ledger:
 
     def waits(self, tenant: str) -> bool:
         """Whether jobs of a cohort that were preempted still clean up."""
-        return any(each.leaves and each.tenant in self.cohort(tenant) for each in self.admitted.values())
+        return any(each.leaves and each.tenant in self.cohort[tenant] for each in self.admitted.values())
 
-    def _may_stop(self, entry: _Admitted, job: LiveJob, tenant: str, needed: Iterable[int], used: Uses) -> bool:
-        """Whether a job may be preempted for another one."""
+    def _may_stop(self, entry: _Admitted, job: LiveJob, tenant: str, needed: Iterable[int]) -> bool:
+        """Whether a job may be preempted for another one, of the same tenant or of a borrower."""
         other, quota = entry.job, self.quotas[tenant]
         spec = other.spec
         if entry.leaves or not any(entry.amounts[at] for at in needed):
@@ -370,10 +380,8 @@ class _Ledger:
         lower = other.priority < job.priority
         if entry.tenant == tenant:
             newer = other.priority == job.priority and (job.submit, job.seq) < (other.submit, other.seq)
-            return quota.within != "never" and (lower or (newer and quota.within != "lower-priority"))
-        if entry.tenant not in self.cohort(tenant) or not self.over(entry.tenant, needed, used):
-            return False
-        return quota.reclaim == "any" or (quota.reclaim == "lower-priority" and lower)
+            return lower or (newer and quota.within != "lower-priority")
+        return quota.reclaim == "any" or lower
 
     def _least(
         self,
@@ -549,6 +557,8 @@ class Quotas(Policy):
     def _clear(self) -> None:
         self._ledger = _Ledger(self._quotas)
         self._lines: dict[str, dict[int, LiveJob]] = {name: {} for name in self._quotas}  # not admitted, by number
+        self._wants: dict[int, Amounts] = {}  # what these ask for
+        self._came: list[tuple[str, LiveJob]] = []  # since the last decision
         self._retry: set[str] = set()  # tenants for whose cohorts something has changed
         self._fresh = True  # it has neither decided nor been restored
         self._deciding = False
@@ -625,20 +635,26 @@ class Quotas(Policy):
         if values["policy"] is not None:
             self.policy.restore(values["policy"])
 
-    def _look_around(self, view: View) -> None:
+    def _look_around(self, view: View) -> Iterator[Decision]:
         """Count the jobs that are there already when it decides first."""
         self._fresh = False
         for run in sorted(view.running, key=lambda each: (each.started, each.work.seq)):
             tenant = self._tenant(run.work)
             if tenant in self._quotas:
-                self._ledger.reserve(run.work, tenant, self._asked.of(run.work))
+                self._ledger.reserve(run.work, tenant, self._of(run.work))
                 self._ledger.admitted[run.work.seq].attempts -= 1
         for job in view.waiting:
             if self._tenant(job) in self._quotas:
-                self._come(job)
+                yield from self._come(job)
 
     def _tenant(self, job: LiveJob) -> str:
         return str(getattr(job, self.by))
+
+    def _of(self, job: LiveJob) -> Amounts:
+        """Return what a job asks for."""
+        if job.seq not in self._wants:
+            self._wants[job.seq] = self._asked.of(job)
+        return self._wants[job.seq]
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Admit jobs, hold those that are not, and yield the decisions of the other policy."""
@@ -648,10 +664,10 @@ class Quotas(Policy):
         self._deciding = True
         try:
             if self._fresh:
-                self._look_around(view)
+                yield from self._look_around(view)
             self._settle()
             for job in list(view.waiting.new):
-                self._come(job)
+                yield from self._come(job)
             if self._retry:
                 yield from self._admit(view)
             yield from self._hold()
@@ -666,72 +682,85 @@ class Quotas(Policy):
             if job.over or (job.run is None and job.attempts > entry.attempts):
                 self._ledger.give_back(number)
                 self._retry.add(entry.tenant)
-                if not job.over:
-                    self._lines[entry.tenant][number] = job
-        for line in self._lines.values():
-            for number in [number for number, job in line.items() if job.over]:
-                del line[number]
+                if job.over:
+                    self._wants.pop(number, None)
+                else:
+                    self._wait(job, entry.tenant)
 
-    def _come(self, job: LiveJob) -> None:
+    def _come(self, job: LiveJob) -> Iterator[Decision]:
+        """Let a job wait for quota; cancel it if it could never have enough."""
         tenant = self._tenant(job)
         if tenant not in self._quotas:
             self._unlimited += not job.attempts
-        elif job.seq not in self._ledger.admitted:
-            self._lines[tenant][job.seq] = job
-            self._retry.add(tenant)
+        elif job.state == "waiting" and job.seq not in self._ledger.admitted:
+            never = self._ledger.never(tenant, self._of(job))
+            if never:
+                self._cancelled += 1
+                yield Preempt(job, "cancel", never)
+            else:
+                self._wait(job, tenant)
+                self._retry.add(tenant)
+
+    def _wait(self, job: LiveJob, tenant: str) -> None:
+        self._lines[tenant][job.seq] = job
+        self._came.append((tenant, job))
 
     def _hold(self) -> Iterator[Decision]:
         """Hold the jobs in the queue that are not admitted."""
-        for tenant, line in self._lines.items():
-            for job in line.values():
-                if job.state == "waiting":
-                    why = self._ledger.why(tenant, self._asked.of(job))
-                    yield Hold(job, inf, why or f"other jobs of {tenant} go first")
+        for tenant, job in self._came:
+            if job.state == "waiting" and job.seq in self._lines[tenant]:
+                why = self._ledger.why(tenant, self._of(job))
+                yield Hold(job, inf, why or f"other jobs of {tenant} go first")
+        self._came.clear()
 
     def why_held(self, job: LiveJob) -> str:
         """Return why a job is held."""
         tenant = self._tenant(job)
         if tenant not in self._quotas or job.seq not in self._lines[tenant]:
             return ""
-        return self._ledger.why(tenant, self._asked.of(job)) or f"other jobs of {tenant} go first"
+        return self._ledger.why(tenant, self._of(job)) or f"other jobs of {tenant} go first"
 
     # ------------------------------------------------------------------ admission
 
     def _sorted(self, tenant: str, now: float) -> list[tuple[Any, ...]]:
         """Return the jobs of a tenant that wait for quota, in order: their keys, and they."""
+        line = self._lines[tenant]
+        for number in [number for number, job in line.items() if job.over]:
+            del line[number]
+            self._wants.pop(number, None)
         key = getattr(self.order, "key", None)
         if key is not None and self.order.changes:
             key = partial(_key_at, key, now)
-        return sorted(entry_of(job, key) for job in self._lines[tenant].values())
+        return sorted(entry_of(job, key) for job in line.values())
 
     def _admit(self, view: View) -> Iterator[Decision]:
         """Admit jobs of the tenants of the cohorts for which something has changed."""
-        tenants = list(dict.fromkeys(each for name in sorted(self._retry) for each in self._ledger.cohort(name)))
+        tenants = list(dict.fromkeys(each for name in sorted(self._retry) for each in self._ledger.cohort[name]))
         self._retry.clear()
         ledger = self._ledger
         lines = {name: iter(self._sorted(name, view.now)) for name in tenants}
         tried: dict[str, set[tuple[Amounts, float]]] = {name: set() for name in tenants}
         heads = {name: head for name in tenants if (head := self._next(lines[name], tried[name])) is not None}
+        turns: dict[str, tuple[Any, ...]] = {}  # of the heads, until usage changes
         while heads:
-            tenant = min(heads, key=lambda name: self._turn(name, *heads[name]))
+            turns |= {name: self._turn(name, *head) for name, head in heads.items() if name not in turns}
+            tenant = min(heads, key=turns.__getitem__)
             entry, amounts = heads.pop(tenant)
+            del turns[tenant]
             job = entry[-1]
-            never = ledger.never(tenant, amounts)
-            if never:
-                self._cancelled += 1
-                del self._lines[tenant][job.seq]
-                yield Preempt(job, "cancel", never)
-            elif not ledger.lacking(tenant, amounts):
+            if not ledger.lacking(tenant, amounts):
+                turns.clear()
                 yield from self._let_in(job, tenant, amounts)
             else:
                 victims = ledger.victims(job, tenant, amounts)
                 for victim in victims:
                     yield from self._stop(victim, job, tenant)
                 if victims and not ledger.lacking(tenant, amounts):
+                    turns.clear()
                     yield from self._let_in(job, tenant, amounts)
                     self._retry.update(tenants)  # what the victims leave over may be enough for others
                 elif ledger.waits(tenant):
-                    heads = {name: head for name, head in heads.items() if name not in ledger.cohort(tenant)}
+                    heads = {name: head for name, head in heads.items() if name not in ledger.cohort[tenant]}
                     continue  # until they have left
                 elif self.strict:
                     continue
@@ -748,7 +777,7 @@ class Quotas(Policy):
     ) -> tuple[tuple[Any, ...], Amounts] | None:
         """Return the next job of a line with its key, and its amounts, unless one like it has been tried in vain."""
         for entry in line:
-            amounts = self._asked.of(entry[-1])
+            amounts = self._of(entry[-1])
             if (amounts, entry[-1].priority) not in tried:
                 return entry, amounts
         return None
@@ -771,7 +800,7 @@ class Quotas(Policy):
             yield Preempt(other, mode, f"gives way to job {job.id} of {tenant}")
         if other.run is None:
             self._ledger.give_back(other.seq)
-            self._lines[entry.tenant][other.seq] = other
+            self._wait(other, entry.tenant)
         else:
             entry.leaves = True
 

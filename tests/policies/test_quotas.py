@@ -257,6 +257,16 @@ def test_what_waits_for_quota_waits_from_its_submission():
     assert result.jobs["wait"].tolist() == [0, 70]
 
 
+def test_a_job_that_is_cancelled_while_it_waits_for_quota_leaves_the_line():
+    run = start(8, [job("a", 4), job("a", 4, cancel=50), job("a", 4)], Quotas({"a": quota(4)}, "fcfs"))
+    run.run(until=20)
+    again = start(run.snapshot(), policy=Quotas({"a": quota(4)}, "fcfs"))
+    for each in (run, again):
+        each.run()
+        rows = {row["job"]: (row["status"], row["start"]) for row in each.result().jobs.rows()}
+        assert (rows[2][0], rows[3]) == ("cancelled", ("completed", 100))
+
+
 def test_groups_and_queues_are_tenants_too_and_others_are_not_limited():
     jobs = [Job(group="a", processors=4, run=10)] * 2 + [Job(processors=2, run=10)]
     result = simulate(10, jobs, Quotas({"a": quota(4)}, by="group"))
