@@ -334,9 +334,7 @@ class _Ledger:
         if any(amounts[at] > limits[at].nominal for at in needed) and not quota.borrow_within:
             return []
         under = all(leaving[tenant][at] < limits[at].nominal for at in needed)
-        owners = {tenant} if quota.within != "never" else set()
-        if quota.reclaim != "never" and (under or quota.borrow_within):
-            owners |= {each for each in self.cohort[tenant] if each != tenant and self.over(each, needed, leaving)}
+        owners = self._owners(tenant, needed, leaving, under)
         if not needed or not owners:
             return []
         found = sorted(
@@ -368,6 +366,14 @@ class _Ledger:
     def waits(self, tenant: str) -> bool:
         """Whether jobs of a cohort that were preempted still clean up."""
         return any(each.leaves and each.tenant in self.cohort[tenant] for each in self.admitted.values())
+
+    def _owners(self, tenant: str, needed: Iterable[int], used: Uses, under: bool) -> set[str]:
+        """Return the tenants whose jobs may be preempted for a tenant; ``under``: it is under its nominal quota."""
+        quota = self.quotas[tenant]
+        own = {tenant} if quota.within != "never" else set()
+        if quota.reclaim == "never" or not (under or quota.borrow_within):
+            return own
+        return own | {each for each in self.cohort[tenant] if each != tenant and self.over(each, needed, used)}
 
     def _may_stop(self, entry: _Admitted, job: LiveJob, tenant: str, needed: Iterable[int]) -> bool:
         """Whether a job may be preempted for another one, of the same tenant or of a borrower."""
