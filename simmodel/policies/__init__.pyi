@@ -6,5 +6,6 @@ from .ordering import Order as Order, order as order
 from .planners.planner import CPOP as CPOP, HEFT as HEFT, PEFT as PEFT, Planner as Planner
 from .planning import Conservative as Conservative
 from .portfolio import Portfolio as Portfolio
+from .quotas import Quota as Quota, Quotas as Quotas, read_quotas as read_quotas
 from .shares import Shares as Shares
 from .signals import WaitFor as WaitFor

@@ -24,6 +24,7 @@ from simmodel.work.job import Job, LiveJob
 if TYPE_CHECKING:
     from simmodel.resources.pools.absences import CapacityWindow
     from simmodel.resources.pools.pool import Pool
+    from simmodel.scheduling.protocol import Policy
     from simmodel.scheduling.registry import PolicyLike
     from simmodel.snapshots.cluster import ClusterSnapshot
     from simmodel.snapshots.jobs import RunningWork, WorkState
@@ -271,7 +272,7 @@ def obstacle(job: LiveJob, entries: Sequence[LiveJob] = ()) -> str:
     ['processors', 'order']
     """
     if job.state == "blocked":
-        return "dependencies"
+        return "dependencies" if job.spec is not None and job.spec.dependencies else "policy"
     if job.state == "held":
         return "limit"
     found = [_at(entry.place, entry) for entry in entries or (job,)]
@@ -349,7 +350,8 @@ def why_waits(
     question.simulation.decide()
     system = question.system
     live = next(each for each in system.present() if each.seq == work.number)
-    way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place], dated)
+    policy_there = system.scheduler.policy
+    way = _Way(system.snapshot(actual=False), work, live, system.pools[work.place], dated, policy_there)
     reason = "due" if live.attempts else obstacle(live, system.view.choices.get(live, ()))
     waits = part == "waiting"
     promised = promised_now(seen, policy).get(work.id)
@@ -383,6 +385,7 @@ class _Way(NamedTuple):
     live: LiveJob
     pool: Pool
     dated: bool
+    policy: Policy
 
 
 # ---------------------------------------------------------------------- in words
@@ -460,6 +463,11 @@ def _dependencies(way: _Way) -> str:
     return "waits for other jobs" + (f": {', '.join(names)}" if names else "")
 
 
+def _policy(way: _Way) -> str:
+    why = way.policy.why_held(way.live)
+    return f"is held by the policy: {why}" if why else "is held by the policy"
+
+
 def _due(_way: _Way) -> str:
     return "the policy starts it now"
 
@@ -473,6 +481,7 @@ _DETAILS: dict[str, Callable[[_Way], str]] = {
     "reservation": _reservation,
     "limit": _limit,
     "dependencies": _dependencies,
+    "policy": _policy,
     "due": _due,
 }
 

@@ -10,6 +10,7 @@ from .protocol import (
     Place as Place,
     Policy as Policy,
     Preempt as Preempt,
+    Release as Release,
     Reserve as Reserve,
     Resize as Resize,
     Start as Start,

@@ -43,6 +43,7 @@ __all__ = [
     "Place",
     "Policy",
     "Preempt",
+    "Release",
     "Reserve",
     "Resize",
     "SeenSignal",
@@ -106,10 +107,20 @@ class WakeAt(NamedTuple):
 
 
 class Hold(NamedTuple):
-    """Take waiting work out of the queue of a cluster until an instant (s); it keeps its place there."""
+    """Take waiting work out of the queue of a cluster until an instant (s); it keeps its place there.
+
+    An infinite instant: until a :class:`Release`; then the policy says in ``why_held`` what the work waits for.
+    """
 
     work: Any
     until: float
+    reason: str | None = None
+
+
+class Release(NamedTuple):
+    """Put work that was held without an instant back into the queue of a cluster; all of its wait counts."""
+
+    work: Any
     reason: str | None = None
 
 
@@ -136,7 +147,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Transfer | Evict
+Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Release | Transfer | Evict
 """A decision that a policy may yield."""
 
 
@@ -636,6 +647,10 @@ class Policy:
     def notes(self, system: Any, /) -> tuple[str, ...]:
         """Return sentences about parameters or traits without effect on this system, for the report of the run."""
         return tuple(note for part in self.parts() for note in part.notes(system))
+
+    def why_held(self, job: LiveJob, /) -> str:
+        """Return why the policy holds a job until it releases it; an empty text: it does not."""
+        return next((why for part in self.parts() if (why := part.why_held(job))), "")
 
     def forget(self) -> None:
         """Discard values cached at the last decision: another policy has decided since."""

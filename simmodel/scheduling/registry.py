@@ -81,6 +81,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "the best order of the first five jobs by planned makespan (CQSim)",
     ),
     "preemptive": ("simmodel.policies.preemption:Preemptive", "EASY, with preemption between queues that allow it"),
+    "quota": (
+        "simmodel.policies.quotas:Quotas",
+        "quota(FILE.toml, POLICY): EASY, with the quotas of tenants, borrowing and reclaim by preemption (Kueue)",
+    ),
     "keep-preferred": (
         "simmodel.policies.malleable:KeepPreferred",
         "EASY; elastic jobs start as they prefer, and grow into idle processors",

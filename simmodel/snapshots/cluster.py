@@ -209,7 +209,8 @@ class _Check:
                 raise self.error(unknown("queue", str(spec.queue), sorted(queues)).message, f"{part}.spec[{i}].queue")
             if part == "held" and (spec is None or spec.queue is None or not queues):
                 raise self.error("must name a queue: other jobs cannot be held", f"held.spec[{i}]")
-            if part == "blocked" and (spec is None or not spec.dependencies) and work.number not in until:
+            free = (spec is None or not spec.dependencies) and work.number not in until
+            if part == "blocked" and free and self.snapshot.policy.state is None:
                 text = "must have dependencies, or an instant until which it is held: other jobs cannot be blocked"
                 raise self.error(text, f"blocked.spec[{i}]")
             if work.place not in self.capacity and not (part == "arrivals" and spec is not None and not work.place):

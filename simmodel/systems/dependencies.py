@@ -81,6 +81,23 @@ class Dependencies:
     def unblock(self, job: LiveJob) -> None:
         self._missing.pop(job, None)
 
+    def hold(self, job: LiveJob) -> None:
+        """Block a job until it is released."""
+        job.state = "blocked"
+        self.know(job)
+        self._missing[job] = 0
+
+    def held(self) -> list[LiveJob]:
+        """Return the jobs that are blocked until they are released."""
+        return [job for job, missing in self._missing.items() if not missing and job.state == "blocked"]
+
+    def release(self, job: LiveJob) -> bool:
+        """No longer block a job that was held until it is released; return whether it was."""
+        if self._missing.get(job) != 0:
+            return False
+        self.unblock(job)
+        return True
+
     def rejected(self, name: int | str) -> None:
         """Treat a rejected job as one that ended without success."""
         if not self.forgets:
@@ -220,3 +237,5 @@ class Dependencies:
             for job, _ in waiting:
                 if job.state == "blocked":
                     yield f"job {job.id} has waited since {job.submit:g} s for the {what} of job {name}, {known}"
+        for job in self.held():
+            yield f"job {job.id}, submitted at {job.submit:g} s, is held by the policy"

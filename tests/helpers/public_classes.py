@@ -74,7 +74,7 @@ from simmodel.platform import (
     Valiant,
 )
 from simmodel.platform.options import BrokerOptions, GridOptions, MachineOptions, NoOptions
-from simmodel.policies import Portfolio
+from simmodel.policies import Portfolio, Quota
 from simmodel.records import JobRecord, NetworkRecorder
 from simmodel.records.broker_record import BrokerRecord, GridRecord
 from simmodel.records.observers import EventRecorder, UsageMeter
@@ -182,6 +182,7 @@ def _specs() -> Iterator[Any]:
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Signal([0, 1800], [300, 200], unit="gCO2/kWh")
     yield DeviceSpec(name="T4", memory="16GB")
+    yield Quota({"T4": 4}, cohort="lab", lend={"T4": 3})
     yield Slowdown("a", 2.0)
     yield DelaySpec(mean=60)
     site = SiteSpec(name="a", cores=4)

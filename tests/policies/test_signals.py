@@ -110,7 +110,7 @@ def test_held_jobs_are_not_seen_and_keep_their_place():
     assert seen == [(0, [1, 2, 3]), (50, [1, 3]), (100, [1, 3]), (200, [3])]
 
 
-@pytest.mark.parametrize("until", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("until", [0.0, -1.0, float("nan")])
 def test_a_job_is_held_until_a_later_instant(until):
     with pytest.raises(PolicyError, match="until: must be an instant after 0 s"):
         simulate(4, [Job(run=1)], lambda view: [Hold(job, until) for job in view.waiting])

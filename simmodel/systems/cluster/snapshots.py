@@ -118,6 +118,9 @@ def restore(
     if snapshot.prediction is not None and cluster.predictions is not None:
         cluster.predictions.restore(snapshot.prediction, jobs, runs)
     remember(cluster.scheduler, snapshot.policy)
+    for job in () if own else cluster.dependencies.held():  # by another policy
+        cluster.dependencies.release(job)
+        cluster.queueing.enqueue(job)
     if record:
         recorder = JobRecorder(env, late=False, places=cluster.places)
         recorder.since = float(snapshot.now)

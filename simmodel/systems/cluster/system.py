@@ -20,7 +20,7 @@ from simmodel.platform.signals import NO_SIGNALS, GivenSignals
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.prediction import PredictorLike, predictor
-from simmodel.scheduling.protocol import Estimate, Hold, Load, Preempt, View
+from simmodel.scheduling.protocol import Estimate, Hold, Load, Preempt, Release, View
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.arrivals import JobLife, as_queue, check_specs, name_of
@@ -222,24 +222,33 @@ class Cluster(JobLife[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Resize``, and ``Start`` at a size."""
-        return {Preempt: partial(handle_preempt, self), Hold: self._handle_hold, **self.execution.handlers}
+        """The handlers of the decision types: ``Preempt``, ``Hold``, ``Release``, ``Resize``, ``Start`` at a size."""
+        own: dict[type, Handler] = {Hold: self._handle_hold, Release: self._handle_release}
+        return {Preempt: partial(handle_preempt, self), **own, **self.execution.handlers}
 
     def _handle_hold(self, decision: Hold) -> str | None:
         job, now = self.queueing.choices.get(decision.work, (decision.work,))[0], self.env._now
-        if not now < decision.until < inf:
+        if not now < decision.until:
             return f"until: must be an instant after {now:g} s, got {decision.until!r}"
         if getattr(job, "state", None) != "waiting" or self.ids.get(job.id, job) is not job:
             return f"only work that waits here can be held, got {decision.work!r}"
         self.hold(job, decision.until)
         return None
 
+    def _handle_release(self, decision: Release) -> str | None:
+        job = decision.work
+        if not isinstance(job, LiveJob) or not self.dependencies.release(job):
+            return f"only work that is held without an instant can be released, got {job!r}"
+        self.queueing.enqueue(job)
+        return None
+
     def hold(self, work: LiveJob, until: float) -> None:
-        """Take a waiting job out of the queue until an instant (s); it keeps its place there."""
+        """Take a waiting job out of the queue until an instant (s), or a release; it keeps its place there."""
         self.queueing.leave(work)
-        work.state, work.watched = "blocked", True
-        self.dependencies.know(work)
-        self.dependencies.think_again(work, until)
+        work.watched = True
+        self.dependencies.hold(work)
+        if until < inf:
+            self.dependencies.think_again(work, until)
 
     def __repr__(self) -> str:
         return f"<Cluster {self.name}: {len(self.view.waiting)} waiting, {self._active} unfinished>"
