@@ -122,14 +122,15 @@ def draws_of(
 
 def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:
     """Return the PUE over time."""
-    if not callable(supply.pue):
-        return None if supply.pue == 1 else Steps([drawn.started], [supply.pue], drawn.ended)
+    pue: Any = supply.pue
+    if not callable(pue):
+        return None if pue == 1 else Steps([drawn.started], [pue], drawn.ended)
     load = drawn.power()
     if supply.temperature is None:
-        found = Steps(load.times, np.broadcast_to(supply.pue(load.values), load.values.shape), load.end)
+        found = Steps(load.times, np.broadcast_to(pue(load.values), load.values.shape), load.end)
     else:
         outdoors = _as_steps(supply.temperature, drawn.started, drawn.ended)
-        found = load.combine(outdoors, lambda watts, degrees: np.broadcast_to(supply.pue(watts, degrees), watts.shape))
+        found = load.combine(outdoors, lambda watts, degrees: np.broadcast_to(pue(watts, degrees), watts.shape))
     if not (found.values >= 1).all():
         raise InputError(f"must return numbers >= 1, got {found.values.min():g}", place="pue")
     return found
@@ -155,7 +156,8 @@ def _held(result: JobRecord, place: str, measured: Mapping[int, Measured]) -> Ta
     ran = int((result.executions()["place"] == place).sum())  # the claims follow
     row = np.full(len(held), CLAIMS)
     row[:ran] = rows_of(result.jobs["job"], held["holder"][:ran])
-    start = np.clip(held["start"], result.started, result.ended)
+    began = held["start"]
+    start = np.clip(began, result.started, result.ended)
     end = np.clip(np.where(np.isnan(held["end"]), result.ended, held["end"]), start, result.ended)
     held = held.with_columns(row=row, start=start, end=end)
     nothing = np.full(len(held), np.nan)
@@ -168,7 +170,7 @@ def _held(result: JobRecord, place: str, measured: Mapping[int, Measured]) -> Ta
         each = measured.get(job)
         steps: tuple[float, ...] = (0.0,)
         if each is not None:
-            before = done.get((job, attempts[at]), 0.0)
+            before = done.get((job, attempts[at]), low - float(began[at]))  # it may have run before the record
             done[job, attempts[at]] = before + high - low
             steps = tuple(step for step in each.instants if before < step < before + high - low)
             steps = (before, *steps)
@@ -233,7 +235,7 @@ def _nodes(
         here = Table({"node": np.arange(count), "processors": [row["processors"] / count] * count, **columns})
     here = here.where(np.argsort(here["node"], kind="stable"))
     cores, own_idle, own_load = (here[name].astype(np.float64) for name in ("processors", "idle_power", "load_power"))
-    gpus = [each or () for each in here["devices"].tolist()] if "devices" in here else [()] * len(here)
+    gpus: list[Any] = [each or () for each in here["devices"].tolist()] if "devices" in here else [()] * len(here)
     own_idle = own_idle if idle is None else np.full(len(here), idle)
     own_load = own_load if load is None else np.full(len(here), load)
     return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model))

@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.draws import STATES, Model, draws_of, model_by_node
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table, distinct
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from simmodel.platform.supply import PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["Energy", "energy", "energy_by", "footprint", "node_energy", "power", "power_by_state"]
+__all__ = ["Energy", "energy", "energy_by", "energy_metrics", "footprint", "node_energy", "power", "power_by_state"]
 
 _JOULES = 3.6e6  # of a kWh
 
@@ -321,8 +321,8 @@ def energy_by(
     if by == "state":
         names, key, first = [*STATES], drawn.spans["state"], 0
     elif by == "place":
-        names, key, first = [*result.places["place"].tolist(), "other"], drawn.spans["place"], -1
-        key = np.where(key < 0, len(names) - 1, key)
+        names, first = [*result.places["place"].tolist(), "other"], -1
+        key = np.where(drawn.spans["place"] < 0, len(names) - 1, drawn.spans["place"])
     elif by not in result.jobs:
         raise unknown("column of jobs", by, dict.fromkeys(["state", "place", *result.jobs.names]))
     else:
@@ -339,6 +339,27 @@ def energy_by(
     for name, signal in signals_of(signals).items():
         columns[name] = np.bincount(key, drawn.amounts(signal), len(names))
     return Table(columns).where(shown)
+
+
+def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: float) -> dict[str, Any]:
+    """Return ``energy`` and of it ``energy_idle`` (kWh) between two instants (s), and the ``costs`` by each signal.
+
+    >>> from simmodel.platform import Signal
+    >>> from simmodel.records import JobRecord
+    >>> jobs = {"submit": [0], "start": [0], "end": [3600], "processors": [4]}
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> energy_metrics(JobRecord(jobs=jobs, places=Table(places)), {"carbon": Signal([0], [300])}, 0, 3600)
+    {'energy': 1.4, 'energy_idle': 0.4, 'costs': {'carbon': 420.0}}
+    """
+    drawn = draws_of(result)
+    total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
+    found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
+    found = {name: joules / _JOULES for name, joules in found.items()}
+    given = signals_of(signals)
+    per_step = np.append(total.times[total.times <= end], end).clip(start)
+    watts = total.at(per_step[:-1])
+    costs = {name: float(np.dot(watts, np.diff(each.integrals(per_step))) / _JOULES) for name, each in given.items()}
+    return {**found, "costs": costs}
 
 
 def node_energy(result: JobRecord, place: str | None = None, *, model: Model | None = None) -> Table:
@@ -388,5 +409,5 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
     if plain is None:
         drawn = draws_of(result, model=model)
         here = drawn.spans["place"] == result.places["place"].tolist().index(name)
-        joules = np.bincount(drawn.spans["node"][here], drawn.amounts()[here], count)
+        joules = np.asarray(np.bincount(drawn.spans["node"][here], drawn.amounts()[here], count), dtype=np.float64)
     return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

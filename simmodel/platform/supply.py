@@ -79,7 +79,7 @@ class Conversion(Fields):
         given = np.asarray(watts, dtype=np.float64)
         share: Any = self.efficiency
         if isinstance(share, tuple):
-            share = np.interp(given, *zip(*share, strict=True))
+            share = np.interp(given, [at for at, _ in share], [each for _, each in share])
         return np.where(given > 0, (given + self.loss) / share, 0.0)
 
 

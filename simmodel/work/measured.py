@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import inf
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -14,7 +14,10 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import parse_quantity
 
-__all__ = ["GivenPower", "Measured", "power_cell"]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["GivenPower", "Measured", "power_cell", "power_column"]
 
 Given: TypeAlias = "float | str | Iterable[tuple[float, float]]"
 GivenPower: TypeAlias = "Given | Mapping[str, Given] | None"
@@ -89,7 +92,7 @@ def power_cell(given: GivenPower) -> float | str | None:
     >>> power_cell("1.2kW"), power_cell([(0, 200), (60, 350)]), power_cell({"cpu": 0.5, "gpu": [(0, 1), (9, 0)]})
     (1200.0, '0.0:200.0;60.0:350.0', 'cpu=0.5 gpu=0.0:1.0;9.0:0.0')
     """
-    if given is None or given == "" or given == -1 or given != given:
+    if given is None or (isinstance(given, float | int | str) and (given in ("", -1) or given != given)):
         return None
     if isinstance(given, str) and "=" in given:
         given = {name: text for name, _, text in (part.partition("=") for part in given.split())}
@@ -99,3 +102,16 @@ def power_cell(given: GivenPower) -> float | str | None:
         return " ".join(f"{name}={_text(_steps(each, name))}" for name, each in given.items())
     steps = _steps(given, "power")
     return steps[0][1] if len(steps) == 1 else _text(steps)
+
+
+def power_column(cells: Sequence[float | str | None]) -> NDArray[Any]:
+    """Return the measured power of jobs as a column: numbers, nan where none is known, or texts.
+
+    >>> power_column([200.0, None]), power_column(["cpu=0.5", None, 90.0])
+    (array([200.,  nan]), array(['cpu=0.5', '', '90.0'], dtype=object))
+    """
+    import numpy as np  # only where there are columns: the help of commands does without
+
+    if any(isinstance(cell, str) for cell in cells):
+        return np.array(["" if cell is None else str(cell) for cell in cells], dtype=object)
+    return np.array([np.nan if cell is None else cell for cell in cells], dtype=np.float64)
