@@ -14,7 +14,7 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table, distinct
@@ -26,7 +26,17 @@ if TYPE_CHECKING:
     from simmodel.platform.supply import PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["Energy", "energy", "energy_by", "energy_metrics", "footprint", "node_energy", "power", "power_by_state"]
+__all__ = [
+    "Energy",
+    "energy",
+    "energy_by",
+    "energy_metrics",
+    "footprint",
+    "node_energy",
+    "power",
+    "power_by_state",
+    "power_layers",
+]
 
 _JOULES = 3.6e6  # of a kWh
 
@@ -213,6 +223,23 @@ def power_by_state(
     return {name: drawn.power(state == number) for number, name in enumerate(STATES) if (state == number).any()}
 
 
+def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
+    """Return the parts of :func:`power_by_state` in kW, each on top of those before: the last one is all power.
+
+    >>> from simmodel.records import JobRecord
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
+    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
+    {'idle': [0.8], '+ load': [1.4]}
+    """
+    found: dict[str, Steps] = {}
+    total = Steps([result.started], [0.0], result.ended)
+    for name, steps in power_by_state(result, supply=supply).items():
+        total += steps.scaled(1e-3)
+        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
+    return found
+
+
 def energy(
     result: JobRecord,
     *,
@@ -232,7 +259,7 @@ def energy(
     plain = _plain(result, model, supply)
     if plain is None:
         drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
-        joules = np.bincount(drawn.spans["state"], drawn.amounts(), len(STATES))
+        joules = sums(drawn.spans["state"], drawn.amounts(), len(STATES))
         load = sum(joules[STATES.index(name)] for name in ("load", "gpus"))
         return Energy(float(joules.sum() - load), float(load))
     total = Energy(0.0, 0.0)
@@ -335,9 +362,9 @@ def energy_by(
     shown[:first] = True
     column = np.empty(len(names), dtype=object)
     column[:] = names
-    columns = {by: column, "energy": np.bincount(key, drawn.amounts(), len(names))}
+    columns = {by: column, "energy": sums(key, drawn.amounts(), len(names))}
     for name, signal in signals_of(signals).items():
-        columns[name] = np.bincount(key, drawn.amounts(signal), len(names))
+        columns[name] = sums(key, drawn.amounts(signal), len(names))
     return Table(columns).where(shown)
 
 
@@ -409,5 +436,5 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
     if plain is None:
         drawn = draws_of(result, model=model)
         here = drawn.spans["place"] == result.places["place"].tolist().index(name)
-        joules = np.asarray(np.bincount(drawn.spans["node"][here], drawn.amounts()[here], count), dtype=np.float64)
+        joules = sums(drawn.spans["node"][here], drawn.amounts()[here], count)
     return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

@@ -78,7 +78,9 @@ class BrokerResult(Result, BrokerRecord):
         """Return the metrics of all jobs and a line per cluster as text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.brokered import cluster_lines
 
-        return "\n".join([super().summary(warmup=warmup, cooldown=cooldown, tau=tau, signals=signals), *cluster_lines(self.table)])
+        return "\n".join(
+            [super().summary(warmup=warmup, cooldown=cooldown, tau=tau, signals=signals), *cluster_lines(self.table)]
+        )
 
     @cached_property
     def plot(self) -> BrokerPlots:
