@@ -194,8 +194,7 @@ def _points(design: _Design) -> NDArray[np.float64]:
         from SALib.sample import morris, sobol
     problem = dict(design.problem)
     if design.method == "morris":
-        seed = design.seed or _SEED_0
-        found = morris.sample(problem, design.samples, num_levels=_LEVELS, seed=seed)
+        found = morris.sample(problem, design.samples, num_levels=_LEVELS, seed=design.seed or _SEED_0)
     else:
         found = sobol.sample(problem, design.samples, calc_second_order=design.pairs, seed=design.seed)
     return np.asarray(found, dtype=np.float64)
@@ -236,7 +235,7 @@ def _indices(
         from SALib.analyze import morris, sobol
     problem = dict(design.problem)
     if design.method == "morris":
-        usual = {"conf_level": design.level, "num_levels": _LEVELS, "seed": design.seed}
+        usual = {"conf_level": design.level, "num_levels": _LEVELS, "seed": design.seed or _SEED_0}
         found = morris.analyze(problem, points, values, **usual)
         star, error = (np.asarray(found[key], dtype=np.float64) for key in ("mu_star", "mu_star_conf"))
         error[error <= _ROUNDING * star] = np.nan  # all effects are equal
@@ -246,7 +245,7 @@ def _indices(
         zeros = np.zeros(count)
         kinds = [f"{kind}{end}" for kind in ("first", "total") for end in ("", "_low", "_high")]
         return {**dict.fromkeys(kinds, zeros), **({"pairs": np.zeros((2, count, count))} if design.pairs else {})}
-    usual = {"calc_second_order": design.pairs, "conf_level": design.level, "seed": design.seed}
+    usual = {"calc_second_order": design.pairs, "conf_level": design.level, "seed": design.seed or _SEED_0}
     found = sobol.analyze(problem, values, **usual)
     indices: dict[str, NDArray[np.float64]] = {}
     for kind, key in (("first", "S1"), ("total", "ST")):

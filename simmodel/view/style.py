@@ -476,7 +476,7 @@ def tidy(ax: Axes, *, grid: str = "y", title: str | None = None, default: str = 
         ax.spines[side].set_color(GREY)
         ax.spines[side].set_linewidth(0.8)
     for axis in ("x", "y"):
-        size = _settings()[f"{axis}tick.labelsize"]
+        size = font_size(_settings()[f"{axis}tick.labelsize"])
         given: dict[str, Any] = {"axis": axis, "which": "both", "labelsize": size}
         ax.tick_params(**given, colors=GREY, labelcolor=INK, width=0.8, length=3)
     ax.xaxis.label.set(color=INK)

@@ -211,3 +211,9 @@ def test_a_function_that_is_not_random_is_run_once_more_and_has_no_noise() -> No
 
     found = sensitivity(counted, {"x": (0, 1), "y": (0, 1)}, samples=5)
     assert (len(calls), found.noise) == (16, {"value": 0.0})
+
+
+@pytest.mark.parametrize("method", ["morris", "sobol"])
+def test_two_calls_give_the_same_intervals(method: str) -> None:
+    one, two = (sensitivity(ishigami, ANGLES, method=method, samples=8) for _ in range(2))
+    assert repr(list(one.table.rows())) == repr(list(two.table.rows()))

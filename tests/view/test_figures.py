@@ -30,7 +30,7 @@ from simmodel.records import NetworkRecorder
 from simmodel.runs import start
 from simmodel.studies import fat_curve, setup_study
 from simmodel.view import experiment_plots, plots, portfolio_plots
-from simmodel.view.style import STYLES
+from simmodel.view.style import STYLES, axes, drawn, tidy
 from simmodel.work import Table
 
 
@@ -278,6 +278,19 @@ def texts(figure):
 def covered(one, other):
     """Return whether two boxes share more than a rim of half a pixel."""
     return min(one.x1, other.x1) - max(one.x0, other.x0) > 0.5 and min(one.y1, other.y1) - max(one.y0, other.y0) > 0.5
+
+
+@pytest.mark.parametrize("high", [1.191, 1.195])
+def test_a_last_number_that_comes_with_the_width_is_not_cut(high):
+    @drawn
+    def bars(**look):
+        ax = axes(None, (6.4, 2.2))
+        ax.barh(["a", "longer_name"], [high, 0.3])
+        return tidy(ax, grid="x", default="total")
+
+    figure = bars(style="ieee-column").figure
+    for _ in range(2):
+        assert all(box.x1 <= figure.bbox.width + 0.5 for _, _, box in texts(figure))
 
 
 @pytest.mark.few(20)
