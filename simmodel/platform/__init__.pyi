@@ -32,6 +32,7 @@ from .network import (
     duplex as duplex,
 )
 from .options import ClusterOptions as ClusterOptions, Options as Options
+from .power import NodePower as NodePower
 from .signals import Signal as Signal
 from .storage import StorageSpec as StorageSpec
 from .supply import Conversion as Conversion, PowerSupply as PowerSupply
