@@ -20,7 +20,7 @@ from simmodel.commands.outputs import (
     write_and_say,
 )
 from simmodel.commands.shared import LOG, MACHINE, POLICY, RULES, TOO_LONG, chosen_policy, run_options, with_changes
-from simmodel.commands.values import argument, command, output, seconds
+from simmodel.commands.values import argument, command, one_of, output, seconds
 
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     MACHINE,
     TOO_LONG,
     RULES,
+    argument("--metrics energy", "add energy, its costs by each signal, and whose they are", one_of(("energy",))),
     files(
         table("one line per job; times as in the log", "schedule"),
         argument("--batsim OUT.csv", "one line per job with the columns of Batsim's jobs.csv", output),
@@ -97,7 +98,15 @@ def run(options: argparse.Namespace) -> None:
             said = [result.summary(), f"  jobs written to {options.stream}"]
             write_and_say(options, said, json=result.to_json)
             return
-        said = [result.summary()]
+        signals = None
+        if options.metrics is not None:
+            from simmodel.metrics.power_and_energy import energy_by
+            from simmodel.platform.signals import signals_of
+
+            signals = signals_of(given.get("signals", {}))
+        said = [result.summary() if signals is None else result.summary(signals=signals)]
+        if signals is not None:
+            said.append(str(energy_by(result, "user" if "user" in result.jobs else "place", signals)))
         begin = min(result.jobs["submit"].tolist(), default=0.0)
         if simulation.env.now < begin:
             said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")
@@ -106,7 +115,7 @@ def run(options: argparse.Namespace) -> None:
             said,
             schedule=result.schedule_csv,
             batsim=lambda path: _write_batsim(result, path, work),
-            json=result.to_json,
+            json=lambda path: result.to_json(path, signals=signals),
             db=lambda path: result.to_sqlite(path, force=options.force),
             trace=result.to_perfetto,
             plot=picture(lambda: result.plot.overview()),
@@ -139,6 +148,6 @@ def _refuse_with_stream(options: argparse.Namespace) -> None:
     """Refuse outputs that need the whole record in memory."""
     from simmodel.foundation.errors import InputError
 
-    for name in ("schedule", "batsim", "db", "events", "trace", "plot", "html", "live", "snapshot"):
+    for name in ("schedule", "batsim", "db", "events", "trace", "plot", "html", "live", "snapshot", "metrics"):
         if getattr(options, name) not in (None, False):
             raise InputError(f"--stream and --{name} exclude each other: --{name} needs the whole record in memory")

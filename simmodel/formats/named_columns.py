@@ -26,6 +26,7 @@ from simmodel.formats.tables import (
 from simmodel.foundation.errors import BadLine, InputError, NoJobs, shown, unknown
 from simmodel.foundation.loading import Source, is_strict, read_lines, reader, title_of
 from simmodel.foundation.units import parse_quantity
+from simmodel.work.measured import power_cell, power_column
 from simmodel.work.node_chunks import chunk_text, chunks_of
 from simmodel.work.outcomes import ACCEPTED, STATUS_OF, leave_queue, outcome_in
 from simmodel.work.table import Columns, Table, cell_text
@@ -261,7 +262,7 @@ class _Cells:
                 self.later[column] = {int(row): second[row] for row in np.flatnonzero(second > first)}
                 return first
             return _seconds(array)
-        if array.dtype.kind in "iufb" and (times or column in _BYTES or column.startswith(SHARE)):
+        if array.dtype.kind in "iufb" and (times or column in _BYTES or column == "power" or column.startswith(SHARE)):
             return array.astype(np.float64)
         if array.dtype.kind in "iub":
             return array.astype(np.int64)
@@ -276,6 +277,8 @@ class _Cells:
         texts = ["" if _missing(cell) else str(cell).strip() for cell in cells]
         if column in _NAMES:
             return names([(text if self.lines is None else cell_text(text)).removesuffix(".0") for text in texts])
+        if column == "power":
+            return power_column([self._power(row, text, theirs) for row, text in enumerate(texts)])
         accepted, read = _kind(column)
         if column == "status" and all(map(_is_number, dict.fromkeys(texts))):
             accepted, read = _A_NUMBER, lambda _, text: whole(text)
@@ -296,6 +299,16 @@ class _Cells:
         cells_found: NDArray[Any] = np.array(found, dtype=_TYPES.get(accepted, np.float64))
         whole_ones = accepted == _SHARES and bool((cells_found == np.floor(cells_found)).all())
         return cells_found.astype(np.int64) if whole_ones else cells_found
+
+    def _power(self, row: int, text: str, theirs: str) -> float | str | None:
+        try:
+            return power_cell(text)
+        except InputError as error:
+            if self.strict:
+                place = f"line {self.lines[row]}" if self.lines else f"row {row + 1}"
+                raise BadLine(f"column {shown(theirs)}: {error.message}", self.origin, place) from None
+            self.bad.add(row)
+            return None
 
     def _instant(self, column: str, row: int, cell: Cell, text: str) -> float:
         """Return an instant, the first of two; the second one is kept."""

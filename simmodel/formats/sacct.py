@@ -224,10 +224,10 @@ _FIELDS: Mapping[str, str] = {
     "read": """
         jobid submit eligible start end elapsed elapsedraw suspended timelimit timelimitraw alloccpus ncpus reqcpus
         allocnodes nnodes reqnodes state exitcode jobname reason user group account partition qos alloctres reqtres
-        allocgres reqgres reqmem totalcpu priority nodelist reservation constraints submitline""",
+        allocgres reqgres reqmem totalcpu priority nodelist reservation constraints submitline consumedenergyraw""",
     "harmless": """
         admincomment associd avecpu avecpufreq avediskread avediskwrite avepages averss avevmsize blockid cluster
-        comment consumedenergy consumedenergyraw container cputime cputimeraw dbindex derivedexitcode extra
+        comment consumedenergy container cputime cputimeraw dbindex derivedexitcode extra
         failednode flags gid hetjobid hetjoboffset jobidraw layout maxdiskread maxdiskreadnode maxdiskreadtask
         maxdiskwrite maxdiskwritenode maxdiskwritetask maxpages maxpagesnode maxpagestask maxrss maxrssnode maxrsstask
         maxvmsize maxvmsizenode maxvmsizetask mcslabel mincpu mincpunode mincputask ntasks planned plannedcpu
@@ -395,6 +395,8 @@ def _job(
         "reason": record.get("reason", ""),
         "name": record.get("jobname", ""),
     }
+    joules = _amount(record, float, "consumedenergyraw")  # 0 where nothing is measured
+    job["power"] = joules / (run * max(nodes, 1)) if joules > 0 and run > 0 and started else math.nan
     gpus, types = _gpus(record, nodes), _types(record)
     amount = _memory(record, processors, nodes)
     job["chunks"] = ""

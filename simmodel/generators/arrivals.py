@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from simmodel.foundation.distributions import GivenDistribution
 from simmodel.foundation.errors import InputError
 from simmodel.generators.distributions import (
     Distribution,
-    GivenDistribution,
     distribution,
     exponential,
     stream,

@@ -25,9 +25,11 @@ from .objective_scores import hypervolume as hypervolume, pareto_front as pareto
 from .power_and_energy import (
     Energy as Energy,
     energy as energy,
+    energy_by as energy_by,
     footprint as footprint,
     node_energy as node_energy,
     power as power,
+    power_by_state as power_by_state,
 )
 from .statistics import (
     Interval as Interval,

@@ -20,6 +20,7 @@ from simmodel.work.table import Table, distinct, rows_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+    from simmodel.platform.signals import GivenSignals
     from simmodel.records.job_record import JobRecord
 
 __all__ = [
@@ -361,7 +362,14 @@ def in_window(jobs: Table, low: float, high: float, *, cut: bool = False) -> NDA
     return inside if cut else inside | (jobs["start"] >= low)
 
 
-def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
+def summary(
+    result: JobRecord,
+    *,
+    warmup: Cut = None,
+    cooldown: Cut = None,
+    tau: float = TAU,
+    signals: GivenSignals | None = None,
+) -> dict[str, Any]:
     """Return the metrics of a run by name: counts of jobs, then all of :data:`METRICS` in their units.
 
     ``utilisation`` is the busy share of the processors that were up, ``makespan`` the last end less the first
@@ -384,6 +392,8 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
         the cuts, as of :func:`window`
     tau
         the bound of the bounded slowdowns, s
+    signals
+        adds ``energy`` and of it ``energy_idle``, what nobody holds (kWh), and ``costs`` by each of these signals
 
     >>> from simmodel.records import JobRecord
     >>> nan = float("nan")
@@ -441,6 +451,10 @@ def summary(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau:
     if "interruptions" in jobs:
         for name in INTERRUPTION_METRICS:
             found[name] = _mean(job_values(result, name.removesuffix("_mean"), tau)[counted])
+    if signals is not None:
+        from simmodel.metrics.power_and_energy import energy_metrics
+
+        found |= energy_metrics(result, signals, low, high)
     return ByName("metric", {**found, **{name: values[name] for name in METRICS}})
 
 

@@ -1,30 +1,43 @@
 """Power and energy of nodes, integrated exactly at events.
 
 A node (if nodes are identified, else a processor) that is up draws its idle power, and its load power while it is
-busy; one that is down or off draws nothing.
+busy; one that is down or off draws nothing. Its GPUs draw the watts of their :class:`~simmodel.platform.DeviceSpec`
+besides, and jobs with a measured power draw that.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from simmodel.foundation.display import Fields
-from simmodel.foundation.errors import InputError
+from simmodel.foundation.errors import InputError, unknown
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums
+from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
 from simmodel.records.steps import Steps
-from simmodel.work.table import Table
+from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.signals import Signal
+    from simmodel.platform.supply import PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["Energy", "energy", "footprint", "node_energy", "power"]
+__all__ = [
+    "Energy",
+    "energy",
+    "energy_by",
+    "energy_metrics",
+    "footprint",
+    "node_energy",
+    "power",
+    "power_by_state",
+    "power_layers",
+]
 
-Model = Literal["node", "linear"]
 _JOULES = 3.6e6  # of a kWh
 
 
@@ -133,13 +146,28 @@ def _seconds(spans: Table, count: int) -> NDArray[np.float64]:
     return seconds.astype(np.float64, copy=False)
 
 
-def _check(model: str) -> None:
-    if model not in ("node", "linear"):
-        raise InputError(f"must be 'node' or 'linear', got {model!r}", place="model")
+def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -> Model | None:
+    """Return the model of a run whose watts follow from places, nodes and cores alone; ``None``: it is no such run.
+
+    Raises
+    ------
+    InputError
+        an unknown model
+    """
+    nodes = Table({"node": []}) if result.nodes is None else result.nodes
+    alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
+    if supply is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+        return None
+    return "node" if alike == {True} else "linear"
 
 
 def power(
-    result: JobRecord, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
+    result: JobRecord,
+    *,
+    model: Model | None = None,
+    idle_power: float | None = None,
+    load_power: float | None = None,
+    supply: PowerSupply | None = None,
 ) -> Steps:
     """Return the power of all places over time, in watts.
 
@@ -148,9 +176,11 @@ def power(
     model
         of identified nodes: ``"linear"``: between idle and load power in proportion to the busy processors [X. Fan,
         W.-D. Weber and L. A. Barroso, "Power provisioning for a warehouse-sized computer", ISCA 2007]; ``"node"``: load
-        power while any job runs there
+        power while any job runs there; default: that of the nodes, else linear
     idle_power, load_power
         watts per node (if nodes are identified, else per processor), instead of those of the places
+    supply
+        how power reaches the nodes: its losses, what is always drawn besides, and its PUE
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
@@ -158,16 +188,65 @@ def power(
     >>> power(result, idle_power=50, load_power=150).values
     array([600., 400.])
     """
-    _check(model)
+    plain = _plain(result, model, supply)
+    if plain is None:
+        return draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply).power()
     total = Steps([result.started], [0.0], result.ended)
     for group in _groups(result, idle_power, load_power):
         total += _up(result, group).scaled(group.idle)
-        total += _busy(result, group, model).scaled(group.load - group.idle)
+        total += _busy(result, group, plain).scaled(group.load - group.idle)
     return total
 
 
+def power_by_state(
+    result: JobRecord,
+    *,
+    model: Model | None = None,
+    idle_power: float | None = None,
+    load_power: float | None = None,
+    supply: PowerSupply | None = None,
+) -> dict[str, Steps]:
+    """Return the power of all places over time (W) by what draws it, in parts whose sum is :func:`power`.
+
+    ``idle``: nodes and GPUs that stand by, also below a job; ``load`` and ``gpus``: what the cores and the GPUs of jobs
+    draw on top; then the states of nodes, and ``other``: what is no node. Parts that draw nothing are left out.
+    Parameters as of :func:`power`.
+
+    >>> from simmodel.records import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
+    >>> {name: steps.values.tolist() for name, steps in power_by_state(result, idle_power=50, load_power=150).items()}
+    {'idle': [200.0], 'load': [400.0, 200.0]}
+    """
+    drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
+    state = drawn.spans["state"]
+    return {name: drawn.power(state == number) for number, name in enumerate(STATES) if (state == number).any()}
+
+
+def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
+    """Return the parts of :func:`power_by_state` in kW, each on top of those before: the last one is all power.
+
+    >>> from simmodel.records import JobRecord
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
+    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
+    {'idle': [0.8], '+ load': [1.4]}
+    """
+    found: dict[str, Steps] = {}
+    total = Steps([result.started], [0.0], result.ended)
+    for name, steps in power_by_state(result, supply=supply).items():
+        total += steps.scaled(1e-3)
+        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
+    return found
+
+
 def energy(
-    result: JobRecord, *, model: Model = "linear", idle_power: float | None = None, load_power: float | None = None
+    result: JobRecord,
+    *,
+    model: Model | None = None,
+    idle_power: float | None = None,
+    load_power: float | None = None,
+    supply: PowerSupply | None = None,
 ) -> Energy:
     """Return the energy of all places over the run, in joules; parameters as of :func:`power`.
 
@@ -177,10 +256,15 @@ def energy(
     >>> energy(result, idle_power=50, load_power=150)
     Energy(idle=6000.0, load=8000.0)
     """
-    _check(model)
+    plain = _plain(result, model, supply)
+    if plain is None:
+        drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
+        joules = sums(drawn.spans["state"], drawn.amounts(), len(STATES))
+        load = sum(joules[STATES.index(name)] for name in ("load", "gpus"))
+        return Energy(float(joules.sum() - load), float(load))
     total = Energy(0.0, 0.0)
     for group in _groups(result, idle_power, load_power):
-        busy = _busy(result, group, model).integral()
+        busy = _busy(result, group, plain).integral()
         total += Energy(group.idle * _up(result, group).integral(), (group.load - group.idle) * busy)
     return total
 
@@ -189,9 +273,10 @@ def footprint(
     result: JobRecord,
     signal: Signal,
     *,
-    model: Model = "linear",
+    model: Model | None = None,
     idle_power: float | None = None,
     load_power: float | None = None,
+    supply: PowerSupply | None = None,
 ) -> float:
     """Return what the energy of all places costs by a signal: its value per kWh times the kWh drawn, exactly.
 
@@ -199,7 +284,7 @@ def footprint(
     ----------
     signal
         carbon or money per kWh over time, which lasts as long as the run
-    model, idle_power, load_power
+    model, idle_power, load_power, supply
         as of :func:`power`
 
     >>> from simmodel.platform import Signal
@@ -209,12 +294,102 @@ def footprint(
     >>> footprint(result, Signal([0, 3600], [300, 100]), load_power=250)
     350.0
     """
-    drawn = power(result, model=model, idle_power=idle_power, load_power=load_power)
+    drawn = power(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
     per_step = np.diff(signal.integrals(np.append(drawn.times, drawn.end)))
     return float(np.dot(drawn.values, per_step) / _JOULES)
 
 
-def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "linear") -> Table:
+def energy_by(
+    result: JobRecord,
+    by: str = "job",
+    signals: GivenSignals = NO_SIGNALS,
+    *,
+    model: Model | None = None,
+    idle_power: float | None = None,
+    load_power: float | None = None,
+    supply: PowerSupply | None = None,
+) -> Table:
+    """Return whose the energy of a run is: one row each with its ``energy`` (J), and its cost by each signal.
+
+    Jobs have what their cores and GPUs draw. The rest of a node is shared by the jobs that hold it, in proportion to
+    their cores there, at every instant; losses and the PUE of a supply are shared in proportion to the watts. What
+    nobody holds is ``idle``, in the last row; if processes hold some by claims, ``claims`` is the one before. The sum
+    of the rows is the energy of the run.
+
+    Parameters
+    ----------
+    by
+        ``"job"``, or another column of the jobs such as ``"user"`` or ``"partition"``; ``"place"``, or ``"state"`` (see
+        :func:`power_by_state`)
+    signals
+        by name: carbon or money per kWh over time, or its CSV file
+    model, idle_power, load_power, supply
+        as of :func:`power`
+
+    Raises
+    ------
+    InputError
+        the jobs have no such column, or a signal ends before the run
+
+    >>> from simmodel.platform import Signal
+    >>> from simmodel.records import JobRecord
+    >>> jobs = {"submit": [0, 0], "start": [0, 3600], "end": [3600, 7200], "processors": [4, 2], "user": ["eve", "bob"]}
+    >>> result = JobRecord(jobs=jobs, processors=4)
+    >>> carbon = {"carbon": Signal([0, 3600], [300, 100])}
+    >>> print(energy_by(result, "user", carbon, idle_power=100, load_power=250))
+    user  energy   carbon
+    bob   1800000  50
+    eve   3600000  300
+    idle  720000   20
+    """
+    drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
+    holder = drawn.spans["holder"]
+    names: list[Any]
+    if by == "state":
+        names, key, first = [*STATES], drawn.spans["state"], 0
+    elif by == "place":
+        names, first = [*result.places["place"].tolist(), "other"], -1
+        key = np.where(drawn.spans["place"] < 0, len(names) - 1, drawn.spans["place"])
+    elif by not in result.jobs:
+        raise unknown("column of jobs", by, dict.fromkeys(["state", "place", *result.jobs.names]))
+    else:
+        known, which = distinct(result.jobs[by])
+        if by == "job":
+            known, which = result.jobs["job"], np.arange(len(result.jobs))
+        names, first = [*known.tolist(), "claims", "idle"], -2
+        key = np.append(which, [len(known), len(known) + 1])[holder]
+    shown = np.isin(np.arange(len(names)), [*key, len(names) - 1] if first == -2 else key)
+    shown[:first] = True
+    column = np.empty(len(names), dtype=object)
+    column[:] = names
+    columns = {by: column, "energy": sums(key, drawn.amounts(), len(names))}
+    for name, signal in signals_of(signals).items():
+        columns[name] = sums(key, drawn.amounts(signal), len(names))
+    return Table(columns).where(shown)
+
+
+def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: float) -> dict[str, Any]:
+    """Return ``energy`` and of it ``energy_idle`` (kWh) between two instants (s), and the ``costs`` by each signal.
+
+    >>> from simmodel.platform import Signal
+    >>> from simmodel.records import JobRecord
+    >>> jobs = {"submit": [0], "start": [0], "end": [3600], "processors": [4]}
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> energy_metrics(JobRecord(jobs=jobs, places=Table(places)), {"carbon": Signal([0], [300])}, 0, 3600)
+    {'energy': 1.4, 'energy_idle': 0.4, 'costs': {'carbon': 420.0}}
+    """
+    drawn = draws_of(result)
+    total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
+    found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
+    found = {name: joules / _JOULES for name, joules in found.items()}
+    given = signals_of(signals)
+    per_step = np.append(total.times[total.times <= end], end).clip(start)
+    watts = total.at(per_step[:-1])
+    costs = {name: float(np.dot(watts, np.diff(each.integrals(per_step))) / _JOULES) for name, each in given.items()}
+    return {**found, "costs": costs}
+
+
+def node_energy(result: JobRecord, place: str | None = None, *, model: Model | None = None) -> Table:
     """Return for each identified node of a place: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
 
     Parameters
@@ -241,7 +416,7 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
     >>> node_energy(result)["energy"]
     array([1000., 3000.])
     """
-    _check(model)
+    plain = _plain(result, model, None)
     name = str(result.places["place"][0]) if place is None else place
     groups = [group for group in _groups(result, None, None) if group.place == name and group.nodes is not None]
     if not groups:
@@ -256,6 +431,10 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model = "
     joules = np.zeros(count)
     for group in groups:
         nodes = group.nodes
-        loaded = busy[nodes] if model == "node" else work[nodes] / group.size
+        loaded = busy[nodes] if plain == "node" else work[nodes] / group.size
         joules[nodes] = group.idle * (result.ended - result.started - away[nodes]) + (group.load - group.idle) * loaded
+    if plain is None:
+        drawn = draws_of(result, model=model)
+        here = drawn.spans["place"] == result.places["place"].tolist().index(name)
+        joules = sums(drawn.spans["node"][here], drawn.amounts()[here], count)
     return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

@@ -10,6 +10,7 @@ from simmodel.foundation.units import seconds_in
 from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
+    from simmodel.platform.signals import GivenSignals
     from simmodel.records.job_record import JobRecord
     from simmodel.work.workload import Report
 
@@ -71,10 +72,20 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
     kept = CHECKPOINT_METRICS if "checkpoint_time" in metrics else ()
     rows += [(CHECKPOINT_METRICS[name][1], metric_text(name, metrics[name])) for name in kept]
+    if "energy" in metrics:
+        rows.append(("energy", f"{figures(metrics['energy'])} kWh, {figures(metrics['energy_idle'])} kWh of it idle"))
+        rows += [(name, figures(amount)) for name, amount in metrics["costs"].items()]
     return rows
 
 
-def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+def summary_text(
+    result: JobRecord,
+    *,
+    warmup: Cut = None,
+    cooldown: Cut = None,
+    tau: float = TAU,
+    signals: GivenSignals | None = None,
+) -> str:
     """Return the metrics of a run as a table of text; options as of :func:`~simmodel.metrics.batch.summary`.
 
     >>> from simmodel.records import JobRecord
@@ -83,7 +94,8 @@ def summary_text(result: JobRecord, *, warmup: Cut = None, cooldown: Cut = None,
     two jobs on 4 processors
       jobs         ...
     """
-    return lines_of(result, in_seconds(result, summary(result, warmup=warmup, cooldown=cooldown, tau=tau)))
+    metrics = summary(result, warmup=warmup, cooldown=cooldown, tau=tau, signals=signals)
+    return lines_of(result, in_seconds(result, metrics))
 
 
 def in_seconds(result: JobRecord, metrics: dict[str, Any]) -> dict[str, Any]:

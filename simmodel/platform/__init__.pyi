@@ -32,8 +32,10 @@ from .network import (
     duplex as duplex,
 )
 from .options import ClusterOptions as ClusterOptions, Options as Options
+from .power import NodePower as NodePower
 from .signals import Signal as Signal
 from .storage import StorageSpec as StorageSpec
+from .supply import Conversion as Conversion, PowerSupply as PowerSupply
 from .toml import from_dict as from_dict, read_toml as read_toml, write_toml as write_toml
 from .topology import (
     Dragonfly as Dragonfly,

@@ -23,6 +23,7 @@ from simmodel.platform.links import LinkSpec, cables
 from simmodel.platform.models import PLACEMENTS, model_text
 from simmodel.platform.node_lists import NodeList, node_names, resized, switch_names
 from simmodel.platform.overlaps import check_overlaps
+from simmodel.platform.power import NodePower
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts, switches_in
 
@@ -162,7 +163,9 @@ class NodeSpec(Fields):
     gpu_types
         how many GPUs it has of each type, in the order of their numbers: ``gpus={"A100": 4, "T4": 2}`` says it, too
     idle_power, load_power
-        W per node, when idle and when all cores are busy
+        W per node, when idle and when all cores are busy: the short form of ``power``
+    power
+        what it draws in all states, and how it sleeps: a :class:`~simmodel.platform.NodePower`
     speed
         relative to the run and requested times of jobs, which are for speed 1: a job that starts on the node takes, is
         expected to take, and may take ``time / speed`` seconds. On several nodes it has the speed of the slowest.
@@ -193,9 +196,11 @@ class NodeSpec(Fields):
     switch: int | str | None = attrs.field(default=None, validator=_switch)
     nodes_per_switch: int | None = attrs.field(default=None, validator=_whole(1))
     gpu_types: Mapping[str, int] = attrs.field(factory=dict)
+    power: NodePower | None = None
 
     def __attrs_post_init__(self) -> None:
         self._set_gpus()
+        self._set_power()
         if self.names is None:
             return
         try:
@@ -224,6 +229,27 @@ class NodeSpec(Fields):
         object.__setattr__(self, "gpus", total if types else given)
         object.__setattr__(self, "gpu_types", dict(types))
         check(self, fields.gpus, self.gpus)
+
+    def _set_power(self) -> None:
+        """Set the idle and the load power from ``power``, if it is given."""
+        if self.power is None:
+            return
+        if not isinstance(self.power, NodePower):
+            raise InputError(f"must be a NodePower, got {shown(self.power)}", place="power")
+        for name, watts in (("idle_power", self.power.idle), ("load_power", self.power.load)):
+            if getattr(self, name) not in (0, watts):
+                text = f"must be {watts:g}, as power says, got {getattr(self, name):g}"
+                raise InputError(text, place=name)
+            object.__setattr__(self, name, watts)
+
+    @property
+    def watts(self) -> NodePower:
+        """Its power, also if two numbers say it.
+
+        >>> NodeSpec(idle_power=95, load_power=190.7).watts == NodePower(idle=95, load=190.7)
+        True
+        """
+        return self.power or NodePower(idle=self.idle_power, load=self.load_power)
 
     def resized(self, count: int) -> NodeSpec:
         """Return another number of such nodes; the names of more nodes follow the last one.

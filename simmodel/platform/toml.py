@@ -51,6 +51,10 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "write_bandwidth": ("B/s",),
     "mean": ("s",),
     "core_speed": ("flop/s",),
+    "idle": ("W",),
+    "load": ("W",),
+    "off": ("W",),
+    "boot_repair": ("s",),
 }
 
 
@@ -76,7 +80,7 @@ def from_dict(mapping: Mapping[str, Plain], *, source: str | None = None) -> Any
     Traceback (most recent call last):
     ...
     simmodel.foundation.errors.InputError: mine.toml, partitions[0].nodes[0].core: unknown key 'core'; did you mean ...
-    Known keys: name, names, count, cores, gpus, memory, ... switch, nodes_per_switch, gpu_types
+    Known keys: name, names, count, cores, gpus, memory, ... switch, nodes_per_switch, gpu_types, power
     """
     if not isinstance(mapping, Mapping):
         raise InputError(f"must be a mapping, got {shown(mapping)}", source)
@@ -190,6 +194,7 @@ def _converter() -> Converter:
     from simmodel.platform.broker import BrokerSpec
     from simmodel.platform.grid import DelaySpec
     from simmodel.platform.network import SharingModel, model_named
+    from simmodel.platform.power import Phase
     from simmodel.platform.strict import strict_converter
     from simmodel.platform.topology import Topology, read_topology
 
@@ -209,6 +214,7 @@ def _converter() -> Converter:
         lambda cls: cls == (Topology | None),
         lambda value, _: None if value is None else read_topology(of_class(value, str, "a text")),
     )
+    converter.register_structure_hook_func(lambda cls: cls == Phase, lambda value, _: value)  # checked by its spec
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 
@@ -267,7 +273,7 @@ def _lines(values: Mapping[str, Plain], path: str) -> Iterator[str]:
 
 
 def _is_table(value: Plain) -> TypeGuard[list[Mapping[str, Plain]]]:
-    return isinstance(value, list) and any(isinstance(each, Mapping) for each in value)
+    return isinstance(value, list) and bool(value) and all(isinstance(each, Mapping) for each in value)
 
 
 def _value(value: Plain) -> str:

@@ -591,7 +591,10 @@ Column: TypeAlias = "NDArray[np.generic] | Sequence[object]"
 NAMES = ("job", "submit", "processors", "requested")
 
 
-OF_REQUESTS: dict[str, str] = {"user": "user", "group": "group", "queue": "queue", "partition": "partition_text"}
+OF_REQUESTS: dict[str, str] = {
+    **{name: name for name in ("user", "group", "queue", "power")},
+    "partition": "partition_text",
+}
 """The columns of what jobs ask for, and the fields of :class:`~simmodel.work.job.Job`: of all records, where known.
 
 A new column is an entry here; a field that policies see has its name in :class:`~simmodel.work.job.JobRequest`, too.

@@ -16,6 +16,8 @@ from simmodel.work.table import Table, Words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from simmodel.platform.cluster import NodeSpec
+    from simmodel.platform.devices import DeviceSpec
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
@@ -72,17 +74,40 @@ def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> 
 def node_table(places: Sequence[Place]) -> Table | None:
     """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
 
+    If the types of GPUs of some have watts, ``devices`` has for each device of a node its W idle and under load, and
+    the thousandths of a GPU that it is.
+
     >>> from types import SimpleNamespace as Some
     >>> node_table([Some(name="pool", capacity=4)]) is None
     True
     """
-    rows = []
+    rows, devices = [], []
     for place in places:
-        kinds = getattr(getattr(place, "spec", None), "nodes", ())
+        spec = getattr(place, "spec", None)
+        kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
+        known = {device.name: device for device in getattr(spec, "devices", ())}
+        devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
+    if not rows:
+        return None
     names = ("place", "node", "processors", "idle_power", "load_power")
-    return Table(dict(zip(names, zip(*rows, strict=True), strict=True))) if rows else None
+    table = Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    if not any(watts for node in devices for *watts, _ in node if any(watts)):
+        return table
+    column = np.empty(len(devices), dtype=object)
+    column[:] = devices
+    return table.with_columns(devices=column)
+
+
+def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[tuple[float, float, int], ...]:
+    """Return W idle and under load of each device of a node, by number, and the thousandths of a GPU that it is."""
+    found: list[tuple[float, float, int]] = []
+    for name, count in kind.gpu_types.items():
+        spec = known.get(name)
+        places, watts = (1, (0.0, 0.0)) if spec is None else (spec.places, (spec.idle_power, spec.load_power))
+        found += [(watts[0] / places, watts[1] / places, 1000 // places)] * (count * places)
+    return tuple(found)
 
 
 def change_table(changes: Sequence[Change]) -> Table | None:

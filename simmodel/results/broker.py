@@ -18,6 +18,7 @@ from simmodel.results.result import Result
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
+    from simmodel.platform.signals import GivenSignals
     from simmodel.results.machine import MachineResult
     from simmodel.view.broker_plots import BrokerPlots
     from simmodel.work.table import Table
@@ -66,11 +67,20 @@ class BrokerResult(Result, BrokerRecord):
 
         return by_cluster(self)
 
-    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+    def summary(
+        self,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+        signals: GivenSignals | None = None,
+    ) -> str:
         """Return the metrics of all jobs and a line per cluster as text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.brokered import cluster_lines
 
-        return "\n".join([super().summary(warmup=warmup, cooldown=cooldown, tau=tau), *cluster_lines(self.table)])
+        return "\n".join(
+            [super().summary(warmup=warmup, cooldown=cooldown, tau=tau, signals=signals), *cluster_lines(self.table)]
+        )
 
     @cached_property
     def plot(self) -> BrokerPlots:

@@ -19,6 +19,7 @@ from simmodel.results.stored import Common
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from simmodel.platform.signals import GivenSignals
     from simmodel.records.network_recorder import NetworkRecorder
     from simmodel.view.grid_plots import GridPlots
     from simmodel.view.page.document import Page
@@ -70,11 +71,18 @@ class GridResult(Result, GridRecord):
 
         return by_workflow(self, flows, speed)
 
-    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+    def summary(
+        self,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+        signals: GivenSignals | None = None,
+    ) -> str:
         """Return the metrics of all jobs and of the busiest sites as text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.grid import site_lines
 
-        text = super().summary(warmup=warmup, cooldown=cooldown, tau=tau)
+        text = super().summary(warmup=warmup, cooldown=cooldown, tau=tau, signals=signals)
         return "\n".join([text, *site_lines(self.sites, Counter(self.jobs["state"].tolist()))])
 
     @cached_property

@@ -17,6 +17,7 @@ from simmodel.work.table import Table
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
+    from simmodel.platform.signals import GivenSignals
     from simmodel.results.machine import MachineResult
     from simmodel.view.page.document import Page
     from simmodel.view.plots import ResultPlots
@@ -50,7 +51,14 @@ class Result(Stored, JobRecord):
         """The metrics that are numbers: unit and label of each; the further ones if its jobs have their column."""
         return metrics_of(self.jobs.names)
 
-    def metrics(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> dict[str, Any]:
+    def metrics(
+        self,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+        signals: GivenSignals | None = None,
+    ) -> dict[str, Any]:
         """Return the metrics of the run by name; see :func:`simmodel.metrics.batch.summary`.
 
         Parameters
@@ -59,16 +67,25 @@ class Result(Stored, JobRecord):
             cuts at the start and the end: seconds, or a share such as ``"10%"``; ``warmup="mser-5"``: by that rule
         tau
             the bound of bounded slowdowns, s
+        signals
+            adds the energy (kWh) and its costs by each of these signals; ``{}``: the energy alone
         """
         from simmodel.metrics.batch import summary
 
-        return summary(self, warmup=warmup, cooldown=cooldown, tau=tau)
+        return summary(self, warmup=warmup, cooldown=cooldown, tau=tau, signals=signals)
 
-    def summary(self, *, warmup: Cut = None, cooldown: Cut = None, tau: float = TAU) -> str:
+    def summary(
+        self,
+        *,
+        warmup: Cut = None,
+        cooldown: Cut = None,
+        tau: float = TAU,
+        signals: GivenSignals | None = None,
+    ) -> str:
         """Return the metrics as a short table of text; parameters as of :meth:`metrics`."""
         from simmodel.metrics.report import summary_text
 
-        return summary_text(self, warmup=warmup, cooldown=cooldown, tau=tau)
+        return summary_text(self, warmup=warmup, cooldown=cooldown, tau=tau, signals=signals)
 
     def metric_text(self, name: str, value: float) -> str:
         """Return one of the ``METRICS`` with its unit as text."""
@@ -156,6 +173,7 @@ class Result(Stored, JobRecord):
         warmup: Cut = None,
         cooldown: Cut = None,
         tau: float = TAU,
+        signals: GivenSignals | None = None,
     ) -> str:
         """Return metrics, report, decisions and scenario as JSON; numbers that are not finite are ``null``.
 
@@ -165,12 +183,13 @@ class Result(Stored, JobRecord):
             a file to write as well
         jobs
             add the table of jobs
-        warmup, cooldown, tau
+        warmup, cooldown, tau, signals
             of the metrics, as of :meth:`metrics`
         """
         from simmodel.results.stores import json_text
 
-        document = {**self.meta(), "metrics": self.metrics(warmup=warmup, cooldown=cooldown, tau=tau)}
+        metrics = self.metrics(warmup=warmup, cooldown=cooldown, tau=tau, signals=signals)
+        document = {**self.meta(), "metrics": metrics}
         if jobs:
             document["jobs"] = {name: column.tolist() for name, column in self.jobs.items()}
         return json_text(document, path, compact=jobs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
@@ -25,6 +26,7 @@ from simmodel.view.style import (
     drawn,
     duration_axis,
     label_results,
+    legend,
     tidy,
     time_axis,
 )
@@ -32,6 +34,7 @@ from simmodel.view.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from simmodel.platform.supply import PowerSupply
 
 __all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
@@ -47,6 +50,7 @@ _INTERVALS = tuple(
     )
     for size in sizes
 )
+_BANDS = (GREY, COLOURS[2], *COLOURS[:2], *COLOURS[3:])
 _TIMES = ("wait", "turnaround", "run", "requested")
 _NAMES = {
     "wait": "wait",
@@ -157,29 +161,63 @@ def queue(
 def power_over_time(
     result: JobRecord,
     *,
+    supply: PowerSupply | None = None,
+    cap: float | Steps | None = None,
     colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
     **look: Unpack[Look],
 ) -> Axes:
-    """Draw the power of all nodes over time, in kW; see :func:`simmodel.metrics.power_and_energy.power`.
+    """Draw the power over time, in kW, by what draws it; see :func:`simmodel.metrics.power_and_energy.power_by_state`.
+
+    On axes that show another run already it is one line, as with a colour.
 
     Parameters
     ----------
+    supply
+        how power reaches the nodes, as of :func:`simmodel.metrics.power`
+    cap
+        W that must not be exceeded, a number or over time: drawn dashed
     colour
-        any colour of matplotlib
+        any colour of matplotlib, for all power together
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    from simmodel.metrics.power_and_energy import power
+    from simmodel.metrics.power_and_energy import power, power_layers
 
     ax = axes(ax, figsize=figsize)
-    steps = power(result).scaled(1e-3)
-    note = _area(ax, result, steps, colour, COLOURS[2])
+    if colour is None and not ax.has_data():
+        layers = power_layers(result, supply)
+        steps = [*layers.values()][-1] if layers else Steps([result.started], [0.0], result.ended)
+        note = _bands(ax, layers)
+    else:
+        steps = power(result, supply=supply).scaled(1e-3)
+        note = _area(ax, result, steps, colour, COLOURS[2])
+    if cap is not None:
+        limit = (cap if isinstance(cap, Steps) else Steps([result.started], [cap], result.ended)).scaled(1e-3)
+        times, values = limit.curve()
+        ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="cap")
+        ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * limit.max()))
+    if len(ax.get_legend_handles_labels()[1]) > 1:
+        legend(ax, "lower left", columns=5)
     ax.set_ylabel("power (kW)")
     time_axis(ax, result)
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
+
+
+def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
+    """Fill the band between each layer and the one before; return a note on the averaging."""
+    below, note, most = 0.0, "", 0.0
+    edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
+    for (label, steps), colour in zip(layers.items(), cycle(_BANDS), strict=False):
+        whole = Steps(edges, steps.at(edges), steps.end)  # all change at the same instants
+        level, note = _levelled(whole)
+        times, values = level.curve()
+        ax.fill_between(times, below, values, step="post", color=colour, alpha=0.75, linewidth=0, label=label)
+        below, most = values, max(most, float(values.max(initial=0.0)))
+    ax.set_ylim(0, 1.05 * most if most > 0 else 1.0)
+    return note
 
 
 @drawn

@@ -12,6 +12,7 @@ from simmodel.foundation.errors import InputError
 from simmodel.foundation.units import in_bytes, in_rates, in_seconds
 from simmodel.work.checkpoint import Checkpoint
 from simmodel.work.elastic import Elastic
+from simmodel.work.measured import power_cell
 from simmodel.work.node_chunks import Chunk, chunks_of
 from simmodel.work.outcomes import outcome_in
 from simmodel.work.task import File
@@ -261,6 +262,11 @@ class Job(Fields):
     slack
         seconds that its start may be put off after its submission, for policies that wait for a better time; ``None``:
         it is not to wait
+    power
+        measured W of each of its nodes while it runs (of each processor where nodes are not identified): a number, or
+        steps, as ``[(0, 200), (60, 350)]``, from a second of its run on; or by ``cpu`` and ``gpu`` the shares of its
+        cores and GPUs that are busy, as ``{"cpu": 0.5, "gpu": [(0, 1), (60, 0)]}``. Figures of energy use it instead
+        of the watts of its nodes under load; policies do not see it
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
     inputs, outputs
@@ -342,6 +348,7 @@ class Job(Fields):
     gpu: str = ""
     gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
     slack: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
+    power: Any = attrs.field(default=None, converter=power_cell)
 
     @processors.default
     def _default_processors(self) -> int:

@@ -18,6 +18,7 @@ from simmodel.foundation.errors import InputError, shown
 from simmodel.work.checkpoint import CHECKPOINT_COLUMNS, checkpoint_columns, checkpoint_of, checkpoints_in
 from simmodel.work.elastic import Amdahl, Elastic
 from simmodel.work.job import Dependency, Job, partitions_in
+from simmodel.work.measured import power_column
 from simmodel.work.node_chunks import chunks_of
 from simmodel.work.outcomes import outcomes_in
 from simmodel.work.table import Columns, Rows, Table
@@ -44,7 +45,7 @@ __all__ = [
     "shares_in",
 ]
 
-_DETAILS = ("preceding", "priority", "cancel", "exit_code", "slack")
+_DETAILS = ("preceding", "priority", "cancel", "exit_code", "slack", "power")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "gpu", "memory_per_node", "chunks", "exclusive")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
@@ -241,6 +242,7 @@ def jobs_of_rows(
                 outcome="completed" if outcomes is None else outcomes[row],
                 exit_code=known.get("exit_code"),
                 slack=known.get("slack"),
+                power=known.get("power"),
                 checkpoint=checkpoint_of(known) if saves else None,
                 **asked,
             ),
@@ -353,6 +355,7 @@ COLUMNS: Mapping[str, str] = {
     "bandwidth_NAME": "bytes/s that it holds of a storage or link of this name",
     "priority": "higher first",
     "slack": "s that its start may be put off after its submission",
+    "power": "measured W of each node, or steps 0:200;60:350, or busy shares cpu=0.5 gpu=0:1;60:0",
     "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",
     "checkpoint_cost": "s of a checkpoint",
     "checkpoint_restart": "s of reading a checkpoint",
@@ -508,6 +511,8 @@ class Workload:
             columns["exit_code"] = [-1 if job.exit_code is None else job.exit_code for job in specs]
         if any(job.slack is not None for job in specs):
             columns["slack"] = [nan if job.slack is None else job.slack for job in specs]
+        if any(job.power is not None for job in specs):
+            columns["power"] = power_column([job.power for job in specs])
         if any(job.checkpoint is not None for job in specs):
             columns |= checkpoint_columns([job.checkpoint for job in specs])
         workload = cls(columns, name=name, processors=processors)

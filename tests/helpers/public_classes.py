@@ -55,6 +55,7 @@ from simmodel.platform import (
     LinkSpec,
     MemoryPoolSpec,
     NetworkSpec,
+    NodePower,
     NodeSpec,
     OutageSpec,
     PartitionSpec,
@@ -181,6 +182,7 @@ def _specs() -> Iterator[Any]:
     yield Tree(down=(4, 2), bandwidth=100.0)
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Signal([0, 1800], [300, 200], unit="gCO2/kWh")
+    yield NodePower(idle=95, load=190.7)
     yield DeviceSpec(name="T4", memory="16GB")
     yield Quota({"T4": 4}, cohort="lab", lend={"T4": 3})
     yield Slowdown("a", 2.0)

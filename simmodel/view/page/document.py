@@ -241,10 +241,21 @@ class Page:
         limit
             drawn dashed, as the capacity
         """
-        shown = [self._line(label, steps, area=len(lines) == 1) for label, steps in lines]
+        self._add_lines(
+            title, [self._line(label, steps, area=len(lines) == 1) for label, steps in lines], axis, empty, limit
+        )
+
+    def layers(self, title: str, layers: Mapping[str, Steps], axis: str = "") -> None:
+        """Add quantities over time that lie on top of each other: each with those before, the last one is their sum."""
+        shown = [self._line(label, steps, area=True) for label, steps in layers.items()]
+        self._add_lines(title, shown[::-1], axis)
+
+    def _add_lines(
+        self, title: str, shown: list[dict[str, Any]], axis: str, empty: str = "", limit: Steps | None = None
+    ) -> None:
+        before = 0 if len(shown) > 1 else sum(panel["type"] == "lines" for panel in self._head["panels"])
         if limit is not None:
             shown.append({**self._line("in service", limit), "grey": True})
-        before = 0 if len(lines) > 1 else sum(panel["type"] == "lines" for panel in self._head["panels"])
         self._head["panels"].append(
             {"type": "lines", "title": title, "lines": shown, "shift": before, "axis": axis, "empty": empty}
         )

@@ -1,0 +1,238 @@
+"""Whose the energy is: jobs and idle add up to the whole, which equals sums by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from simmodel import Job, Workload, load_result, simulate, start
+from simmodel.cli import main
+from simmodel.metrics import energy, energy_by, footprint, power, power_by_state
+from simmodel.platform import (
+    ClusterSpec,
+    Conversion,
+    DeviceSpec,
+    NodeSpec,
+    OutageSpec,
+    PartitionSpec,
+    PowerSupply,
+    Signal,
+)
+from simmodel.work import Elastic
+from tests.metrics.test_energy import on_nodes
+
+SIVOC = Conversion(loss=13, efficiency=0.98)
+RECTIFIER = Conversion(loss=17, efficiency=0.96, nodes=4)
+
+
+def frontier(nodes: int) -> ClusterSpec:
+    """Return nodes of Frontier, with the numbers of RAPS (config/frontier.yaml): CPU, memory, NICs and NVMe; GPUs."""
+    rest = 74.26 + 4 * 20 + 30
+    kind = NodeSpec(count=nodes, cores=64, gpus={"MI250X": 4}, idle_power=90 + rest, load_power=280 + rest)
+    gpu = DeviceSpec(name="MI250X", idle_power=88, load_power=560)
+    return ClusterSpec(partitions=[PartitionSpec(name="batch", nodes=[kind], devices=[gpu], exclusive=True)])
+
+
+def busy(nodes: int, run: float, submit: float = 0.0, user: str = "eve") -> Job:
+    return Job(nodes=nodes, cores_per_node=64, gpus_per_node=4, run=run, submit=submit, user=user)
+
+
+def test_frontier_as_raps_has_it():
+    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
+    assert (round(idle, 2), round(load, 2)) == (652.31, 2772.71)
+    fixed = 74 * 8 * 4 * 250 + 25 * 8473.47  # switches and CDUs
+    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
+    result = simulate(frontier(9472), [busy(9472, 3600.0, 60.0), Job(run=60.0)], "easy")
+    drawn = power(result, supply=supply).values / 1e6
+    assert [round(each, 2) for each in drawn[1:].tolist()] == [28.20]
+    with_one = simulate(frontier(9472), [Job(processors=1, run=10.0, submit=50.0), busy(1, 1.0)], "easy")
+    assert round(power(with_one, supply=supply).at([20.0])[0] / 1e6, 2) == 7.28
+
+
+def test_a_day_on_frontiers_nodes_is_a_plain_sum():
+    """Losses are linear here, so that each node-second in use adds the same."""
+    rng, nodes, fixed = np.random.default_rng(5), 512, 8e4
+    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
+    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
+    jobs = [busy(int(rng.integers(1, 160)), float(rng.uniform(60, 20000)), 1500.0 * i, "ab"[i % 2]) for i in range(58)]
+    result = simulate(frontier(nodes), jobs, "easy")
+    span = result.ended - result.started
+    used = sum(job.nodes * job.run for job in jobs)
+    watts = [(each + 17 / 4) / 0.96 for each in (idle, load)]
+    by_hand = span * fixed + nodes * span * watts[0] + used * (watts[1] - watts[0])
+    assert energy(result, supply=supply).total == pytest.approx(by_hand, rel=1e-12)
+    table = energy_by(result, "user", supply=supply)
+    assert table["energy"].sum() == pytest.approx(by_hand, rel=1e-12)
+    assert table["user"].tolist() == ["a", "b", "idle"]
+
+
+def test_three_jobs_on_one_host_share_its_watts():
+    host = PartitionSpec(nodes=[NodeSpec(cores=8, idle_power=100, load_power=300)])
+    jobs = [Job(processors=2, run=10), Job(processors=2, run=10), Job(processors=4, run=20)]
+    result = simulate(ClusterSpec(partitions=[host]), jobs, "easy")
+    assert energy_by(result)["energy"].tolist() == [750, 750, 1500 + 2000, 0]
+    assert energy_by(result, model="node")["energy"].tolist() == [750, 750, 1500 + 3000, 0]
+
+
+def sums_up(result, **how):
+    total = energy(result, **how).total
+    for by in ("job", "state", "place"):
+        assert energy_by(result, by, **how)["energy"].sum() == pytest.approx(total, rel=1e-12)
+    assert power(result, **how).integral() == pytest.approx(total, rel=1e-12)
+    return total
+
+
+ROWS = st.lists(
+    st.tuples(st.integers(0, 15), st.integers(0, 10), st.sets(st.integers(0, 3), min_size=1)), min_size=1, max_size=12
+)
+
+
+@settings(max_examples=40)
+@given(ROWS, st.sampled_from(["node", "linear"]))
+def test_jobs_have_what_they_draw_second_by_second(rows, model):
+    result = on_nodes([(s, s + r, len(n), tuple(sorted(n))) for s, r, n in rows], cores=4, ended=30.0)
+    expected = np.zeros(len(rows) + 1)
+    for second in range(30):
+        for node in range(4):
+            here = [i for i, (s, r, nodes) in enumerate(rows) if node in nodes and s <= second < s + r]
+            load = 200 * (1 if model == "node" else len(here) / 4)
+            for i in here or [-1]:
+                expected[i] += (100 + load) / len(here) if here else 100
+    assert energy_by(result, model=model)["energy"] == pytest.approx(expected, rel=1e-12, abs=1e-9)
+    sums_up(result, model=model)
+
+
+SUPPLY = PowerSupply(
+    conversions=[Conversion(efficiency=[(0, 0.5), (200, 0.9), (900, 0.8)], nodes=2), SIVOC],
+    fixed=70,
+    pue=lambda watts, degrees: 1.1 + 0.001 * degrees + 10 / (watts + 100),
+    temperature=Signal([0, 40, 90, 500], [10, 25, 18, 20], end=1e5),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_energies_add_up_whatever_happens_to_jobs(data):
+    gpus = DeviceSpec(name="T4", idle_power=10, load_power=70)
+    kinds = [
+        NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, idle_power=90, load_power=190),
+        NodeSpec(name="fat", count=1, cores=8, idle_power=120.5, load_power=333),
+    ]
+    part = PartitionSpec(nodes=kinds, devices=[gpus], exclusive=data.draw(st.booleans()))
+    outage = OutageSpec(at=30, until=60, nodes=[1], kind=data.draw(st.sampled_from(["failure", "maintenance"])))
+    jobs = []
+    for i in range(data.draw(st.integers(1, 12))):
+        run, submit = data.draw(st.integers(1, 80)), data.draw(st.integers(0, 60))
+        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "elastic", "measured"]))
+        more = {
+            "plain": {"processors": data.draw(st.integers(1, 9)), "requested": max(1, run - 5)},
+            "gpu": {"nodes": 1, "gpus_per_node": data.draw(st.sampled_from([0.3, 1, 2]))},
+            "suspend": {"processors": 3, "on_preempt": "suspend", "priority": 1},
+            "elastic": {"elastic": Elastic(1, 2, 6)},
+            "measured": {"processors": 2, "power": [(0, 130), (7, 260)]},
+        }[kind]
+        jobs.append(Job(id=i, run=run, submit=submit, **more))
+    policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
+    platform = ClusterSpec(partitions=[part], outages=[outage])
+    result = simulate(platform, jobs, policy)
+    sums_up(result)
+    sums_up(result, supply=SUPPLY)
+    total, parts = power(result, supply=SUPPLY), power_by_state(result, supply=SUPPLY)
+    instants = total.times + 1e-9
+    assert sum(each.at(instants) for each in parts.values()) == pytest.approx(total.at(instants))
+    carbon = Signal([0, 20, 50], [1.5, 7, 2], end=1e6)
+    table = energy_by(result, signals={"carbon": carbon}, supply=SUPPLY)
+    assert table["carbon"].sum() == pytest.approx(footprint(result, carbon, supply=SUPPLY), rel=1e-12)
+
+
+def test_gpus_draw_the_watts_of_their_type_and_shares_in_proportion():
+    gpu = DeviceSpec(name="A100", memory="40GB", idle_power=80, load_power=480, slices="mig")
+    node = NodeSpec(cores=4, gpus={"A100": 2}, idle_power=40, load_power=100)
+    platform = ClusterSpec(partitions=[PartitionSpec(nodes=[node], devices=[gpu])])
+    jobs = [Job(nodes=1, gpu="A100:3g.20gb", run=10), Job(nodes=1, gpus_per_node=1, run=20)]
+    result = simulate(platform, jobs, "easy")
+    states = {name: steps.at([5, 15]).tolist() for name, steps in power_by_state(result).items()}
+    assert states == {"idle": [200, 200], "load": [30, 15], "gpus": [600, 400]}
+    # Half of a GPU stands by, whose 40 W both jobs share with the node's 40 W.
+    assert energy_by(result)["energy"].tolist() == [10 * (40 + 40 + 15 + 200), 20 * 495 + 10 * 40 + 10 * 120, 0]
+
+
+def test_a_measured_power_replaces_that_of_the_nodes():
+    nodes = PartitionSpec(nodes=[NodeSpec(count=2, cores=4, idle_power=100, load_power=300)])
+    jobs = [Job(id=1, processors=4, run=100, power=[(0, 200), (60, 350)]), Job(id=2, processors=4, run=50, power="60W")]
+    jobs += [Job(id=3, processors=4, run=20, power={"cpu": [(0, 1), (15, 0.5)]}, submit=50)]
+    platform = ClusterSpec(partitions=[nodes])
+    result = simulate(platform, jobs, "easy")
+    expected = [200 * 60 + 350 * 40, 60 * 50, 300 * 15 + 200 * 5, 30 * 100]
+    assert energy_by(result)["energy"].tolist() == expected
+    log = Workload.from_jobs(jobs)
+    again = simulate(platform, Workload({name: log[name] for name in log.table.names}), "easy")
+    assert energy_by(again)["energy"].tolist() == expected
+    cut = simulate(start(platform, jobs, "easy").run(until=30).snapshot())
+    assert energy(cut).total == energy(result).total - 30 * (200 + 60)
+
+
+def test_policies_do_not_see_the_measured_power():
+    view = start(4, [Job(run=5, power=77)], "fcfs").next_decision()
+    (job,) = view.waiting
+    assert not hasattr(job, "power")
+    assert not hasattr(job.spec, "power")
+
+
+def test_stored_results_have_the_same_energies(tmp_path):
+    result = simulate(frontier(4), [busy(2, 50.0), Job(run=9, power="0:90;4:100"), Job(run=2)], "easy")
+    result.to_sqlite(tmp_path / "run.sqlite")
+    again = load_result(tmp_path / "run.sqlite")
+    assert energy_by(again)["energy"].tolist() == energy_by(result)["energy"].tolist()
+
+
+def test_the_pue_follows_load_and_weather():
+    result = simulate(4, [Job(processors=4, run=10), Job(run=10, submit=10)], "easy")
+    how = {"idle_power": 10, "load_power": 30}
+    weather = Signal([0, 5], [10, 20], end=20)
+    supply = PowerSupply(pue=lambda watts, degrees: 1 + degrees / 100 + (watts < 100) / 2, temperature=weather)
+    assert energy(result, **how, supply=PowerSupply(pue=1.5)).total == pytest.approx(1.5 * energy(result, **how).total)
+    assert power(result, **how, supply=supply).at([2, 7, 15]) == pytest.approx([120 * 1.1, 120 * 1.2, 60 * 1.7])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda: PowerSupply(fixed=-1), "fixed: must be watts >= 0, got -1"),
+        (lambda: PowerSupply(pue=0.9), "pue: must be a number >= 1 or a function, got 0.9"),
+        (lambda: PowerSupply(conversions=[0.9]), r"conversions: must be a list of Conversion, got \[0.9\]"),
+        (lambda: Conversion(efficiency=1.2), "efficiency: must be above 0 and at most 1, got 1.2"),
+        (lambda: Conversion(efficiency=[(5, 0.9), (2, 0.8)]), "efficiency: must have increasing watts"),
+        (lambda: Conversion(loss=-3), "loss: must be watts >= 0, got -3"),
+        (lambda: Job(run=1, power=-5), "power: must be watts >= 0, got -5"),
+        (lambda: Job(run=1, power=[(0, 5), (0, 9)]), "power: must be a number, or pairs of increasing seconds from 0"),
+        (lambda: Job(run=1, power={"cpu": 1.5}), "power.cpu: must be shares from 0 to 1, got 1.5"),
+        (lambda: Job(run=1, power={"gpus": 1}), "power: must have parts cpu and gpu"),
+    ],
+)
+def test_wrong_watts_are_refused_in_a_sentence(wrong, said):
+    with pytest.raises(ValueError, match=said):
+        wrong()
+
+
+def test_wrong_questions_are_refused_in_a_sentence():
+    result = simulate(4, [Job(run=10)], "easy")
+    with pytest.raises(ValueError, match="the signal lasts from 0 to 5 s, and is asked for at 10 s"):
+        energy_by(result, signals={"carbon": Signal([0], [1], end=5)}, load_power=5)
+    with pytest.raises(ValueError, match="unknown column of jobs 'usr'"):
+        energy_by(result, "usr")
+    with pytest.raises(ValueError, match=r"supply\.conversions: must be none: the nodes of batch are not"):
+        energy(result, supply=PowerSupply(conversions=[SIVOC]))
+
+
+def test_the_command_says_whose_energy_carbon_and_cost_are(tmp_path, capsys):
+    (tmp_path / "jobs.csv").write_text("submit,run,processors,user,power\n0,3600,8,eve,\n600,1800,4,bob,0:40;600:90\n")
+    (tmp_path / "grid.csv").write_text("time,gCO2/kWh\n0,420\n1800,250\n3600,120\n")
+    machine = "kind = 'cluster'\n[[partitions]]\nname='b'\nprocessors=16\nidle_power=50\nload_power=200\n"
+    (tmp_path / "machine.toml").write_text(machine)
+    paths = [str(tmp_path / name) for name in ("jobs.csv", "machine.toml", "grid.csv")]
+    signal = ["--signal", f"carbon={paths[2]}", "--metrics", "energy"]
+    main(["batch", paths[0], "--platform", paths[1], *signal])
+    out = capsys.readouterr().out
+    assert "energy                               2.05 kWh, 0.3 kWh of it idle" in out
+    assert out.splitlines()[-4].split() == ["user", "energy", "carbon"]
+    assert out.splitlines()[-2].split() == ["eve", "5760000", "536"]
