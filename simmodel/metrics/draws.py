@@ -31,6 +31,7 @@ NOBODY, CLAIMS = -1, -2
 """Holders that are no jobs."""
 
 Spans: TypeAlias = "dict[str, NDArray[Any]]"
+Row: TypeAlias = "dict[str, Any]"
 _COLUMNS = ("place", "node", "start", "end", "watts", "holder", "state")
 
 
@@ -51,7 +52,8 @@ class Draws:
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
         """Return the power of some of the spans over time, W."""
         start, end, watts = (self.spans[name][rows] for name in ("start", "end", "watts"))
-        times, changes = np.append(start, end), np.append(watts, -watts)
+        wide = watts.astype(np.longdouble)  # so that what begins and ends leaves nothing behind
+        times, changes = np.append(start, end), np.append(wide, -wide)
         drawn = Steps.from_changes(times, changes, self.started, self.ended)
         return drawn if self.factor is None else drawn.combine(self.factor, np.multiply)
 
@@ -87,7 +89,7 @@ def _as_steps(signal: Signal, started: float, ended: float) -> Steps:
     return Steps(np.maximum(times[kept], started), values[kept], ended)
 
 
-def sums(key: NDArray[Any], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def sums(key: NDArray[np.int64], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Return the sum of the values of each key, rounded as seldom as numpy sums: of millions the last digits count.
 
     >>> sums(np.array([2, 0, 2]), np.array([1.0, 2.0, 4.0]), 3)
@@ -237,9 +239,7 @@ def model_by_node(nodes: Table, model: Model | None) -> NDArray[np.bool_]:
     return np.full(len(nodes), model == "node")
 
 
-def _nodes(
-    result: JobRecord, row: Mapping[str, Any], model: Model | None, idle: float | None, load: float | None
-) -> _Nodes:
+def _nodes(result: JobRecord, row: Row, model: Model | None, idle: float | None, load: float | None) -> _Nodes:
     here = None if result.nodes is None else result.nodes.where(result.nodes["place"] == row["place"])
     if here is None or not len(here):
         count = int(row["nodes"])
@@ -266,7 +266,7 @@ class _Cut:
     Instants count by rank, so that spans that meet do so exactly.
     """
 
-    def __init__(self, *spans: tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]) -> None:
+    def __init__(self, *spans: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]) -> None:
         self._times = np.unique(np.concatenate([times for _, start, end in spans for times in (start, end)]))
         ends = [self._key(unit, at) for unit, start, end in spans for at in (start, end)]
         self._keys = np.unique(np.concatenate(ends))
@@ -275,11 +275,11 @@ class _Cut:
         self.start, self.end = self._times[rank[:-1]], self._times[rank[1:]]
         self.real = unit[:-1] == unit[1:]
 
-    def _key(self, unit: NDArray[Any], times: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _key(self, unit: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.asarray(unit.astype(np.int64) * len(self._times) + np.searchsorted(self._times, times))
 
     def pieces(
-        self, unit: NDArray[Any], start: NDArray[np.float64], end: NDArray[np.float64]
+        self, unit: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the pieces of spans: the row of the span and the segment of each."""
         return _pieces(*(np.searchsorted(self._keys, self._key(unit, at)) for at in (start, end)))
@@ -375,9 +375,7 @@ def _through(conversion: Conversion, spans: Spans) -> Spans:
 # ---------------------------------------------------------------------- counted processors
 
 
-def _counted(
-    result: JobRecord, row: Mapping[str, Any], held: Table, idle_power: float | None, load_power: float | None
-) -> Spans:
+def _counted(result: JobRecord, row: Row, held: Table, idle_power: float | None, load_power: float | None) -> Spans:
     """Return the spans of a place whose nodes are not identified: all are alike, and watts follow the processors."""
     place, size = row["place"], row["processors"] / row["nodes"] if row["nodes"] else 1.0
     here = None if result.nodes is None else result.nodes.where(result.nodes["place"] == place)

@@ -35,7 +35,6 @@ __all__ = [
     "node_energy",
     "power",
     "power_by_state",
-    "power_layers",
 ]
 
 _JOULES = 3.6e6  # of a kWh
@@ -221,23 +220,6 @@ def power_by_state(
     drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
     state = drawn.spans["state"]
     return {name: drawn.power(state == number) for number, name in enumerate(STATES) if (state == number).any()}
-
-
-def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
-    """Return the parts of :func:`power_by_state` in kW, each on top of those before: the last one is all power.
-
-    >>> from simmodel.records import JobRecord
-    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
-    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
-    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
-    {'idle': [0.8], '+ load': [1.4]}
-    """
-    found: dict[str, Steps] = {}
-    total = Steps([result.started], [0.0], result.ended)
-    for name, steps in power_by_state(result, supply=supply).items():
-        total += steps.scaled(1e-3)
-        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
-    return found
 
 
 def energy(

@@ -71,10 +71,9 @@ class Steps(Shown):
         (array([0., 5.]), array([3., 2.]))
         """
         at = np.maximum(_floats(times), start)
-        change = _floats(changes)
         order = np.argsort(at, kind="stable")
         at = at[order]
-        total = np.cumsum(change[order])
+        total = _floats(np.cumsum(np.asarray(changes, dtype=np.result_type(float, np.asarray(changes)))[order]))
         last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.zeros(0, dtype=int)
         at, total = at[last], total[last]
         inside = (at < end) | (at == start)

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.supply import PowerSupply
 
-__all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
+__all__ = ["cdf", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
 # Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
@@ -185,7 +185,7 @@ def power_over_time(
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    from simmodel.metrics.power_and_energy import power, power_layers
+    from simmodel.metrics.power_and_energy import power
 
     ax = axes(ax, figsize=figsize)
     if colour is None and not ax.has_data():
@@ -205,6 +205,26 @@ def power_over_time(
     ax.set_ylabel("power (kW)")
     time_axis(ax, result)
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
+
+
+def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
+    """Return the parts of :func:`simmodel.metrics.power_by_state` in kW, each on those before: the last is all power.
+
+    >>> from simmodel.records import JobRecord
+    >>> from simmodel.work.table import Table
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
+    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
+    {'idle': [0.8], '+ load': [1.4]}
+    """
+    from simmodel.metrics.power_and_energy import power_by_state
+
+    found: dict[str, Steps] = {}
+    total = Steps([result.started], [0.0], result.ended)
+    for name, steps in power_by_state(result, supply=supply).items():
+        total += steps.scaled(1e-3)
+        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
+    return found
 
 
 def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:

@@ -348,7 +348,7 @@ class Job(Fields):
     gpu: str = ""
     gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
     slack: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
-    power: Any = attrs.field(default=None, converter=power_cell)
+    power: Any = attrs.field(default=None, converter=attrs.converters.optional(power_cell))
 
     @processors.default
     def _default_processors(self) -> int:

@@ -443,7 +443,7 @@ def _as_in_table(result: JobRecord, row: NDArray[np.int64], start: Any, end: Any
 def _over_time(page: Page, result: JobRecord) -> None:
     _quantities(page, [("busy", result.busy())], [("waiting", result.queue_length())], result.capacity())
     if "idle_power" in result.places and float(result.places["load_power"].max()) > 0:
-        from simmodel.metrics.power_and_energy import power_layers
+        from simmodel.view.result_plots import power_layers
 
         page.layers("power", power_layers(result), axis="kW")
 
