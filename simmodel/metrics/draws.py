@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from simmodel.platform.supply import Conversion, PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["CLAIMS", "NOBODY", "STATES", "Draws", "Model", "draws_of", "model_by_node", "sums"]
+__all__ = ["CLAIMS", "NOBODY", "STATES", "Draws", "Model", "draws_of", "model_by_node", "sums", "supply_of"]
 
 Model = Literal["node", "linear"]
 STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other")
@@ -109,7 +109,7 @@ def draws_of(
     supply: PowerSupply | None = None,
 ) -> Draws:
     """Return all that draws power in a run; parameters as of :func:`simmodel.metrics.power`."""
-    started, ended = result.started, result.ended
+    supply, started, ended = supply_of(result, supply), result.started, result.ended
     measured = _measured(result)
     parts: list[Spans] = []
     for number, row in enumerate(result.places.rows()):
@@ -132,6 +132,26 @@ def draws_of(
     spans = spans.where((spans["watts"] != 0) & (spans["end"] > spans["start"]))
     drawn = Draws(spans, started, ended)
     return drawn if supply is None else attrs.evolve(drawn, factor=_pue(supply, drawn))
+
+
+def supply_of(result: JobRecord, given: PowerSupply | None) -> PowerSupply | None:
+    """Return how power reaches the nodes: as given, or else as the cluster of the run has it; ``None``: nothing is lost.
+
+    Raises
+    ------
+    InputError
+        the clusters of a broker have supplies
+    """
+    from simmodel.platform.supply import PowerSupply
+    from simmodel.platform.toml import from_dict
+
+    platform = result.scenario.get("platform") or {}
+    if given is not None:
+        return None if given == PowerSupply() else given
+    if any("supply" in each for each in platform.get("places", {}).values()):
+        message = "must be given: each of the clusters has its own, and the figures take one"
+        raise InputError(message, place="supply")
+    return from_dict(platform).supply if "supply" in platform else None
 
 
 def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:

@@ -14,8 +14,9 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supply_of
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
+from simmodel.platform.supply import PowerSupply
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table, distinct
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.signals import Signal
-    from simmodel.platform.supply import PowerSupply
     from simmodel.records.job_record import JobRecord
 
 __all__ = [
@@ -155,7 +155,7 @@ def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -
     """
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    if supply is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+    if supply_of(result, supply) is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
 
@@ -179,7 +179,8 @@ def power(
     idle_power, load_power
         watts per node (if nodes are identified, else per processor), instead of those of the places
     supply
-        how power reaches the nodes: its losses, what is always drawn besides, and its PUE
+        how power reaches the nodes: its losses, what is always drawn besides, and its PUE; default: that of the
+        cluster. ``PowerSupply()``: nothing is lost
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
@@ -374,6 +375,8 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
 def node_energy(result: JobRecord, place: str | None = None, *, model: Model | None = None) -> Table:
     """Return for each identified node of a place: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
 
+    Without what is lost on the way to the nodes.
+
     Parameters
     ----------
     place
@@ -398,7 +401,8 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
     >>> node_energy(result)["energy"]
     array([1000., 3000.])
     """
-    plain = _plain(result, model, None)
+    lossless = PowerSupply()
+    plain = _plain(result, model, lossless)
     name = str(result.places["place"][0]) if place is None else place
     groups = [group for group in _groups(result, None, None) if group.place == name and group.nodes is not None]
     if not groups:
@@ -416,7 +420,7 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
         loaded = busy[nodes] if plain == "node" else work[nodes] / group.size
         joules[nodes] = group.idle * (result.ended - result.started - away[nodes]) + (group.load - group.idle) * loaded
     if plain is None:
-        drawn = draws_of(result, model=model)
+        drawn = draws_of(result, model=model, supply=lossless)
         here = drawn.spans["place"] == result.places["place"].tolist().index(name)
         joules = sums(drawn.spans["node"][here], drawn.amounts()[here], count)
     return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

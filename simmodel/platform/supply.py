@@ -20,8 +20,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversion", "PowerSupply"]
 
-Given: TypeAlias = "float | Callable[..., Any]"
+Pue: TypeAlias = float | Callable[..., Any]
 """A PUE, or a function that returns it."""
+Efficiency: TypeAlias = float | tuple[tuple[float, float], ...]
+"""A share, or pairs of watts and the share there."""
 
 
 def _watts(_instance: Conversion | PowerSupply, attribute: attrs.Attribute[float], value: float) -> None:
@@ -56,7 +58,7 @@ class Conversion(Fields):
     array([ 66.66666667, 200.        ])
     """
 
-    efficiency: float | tuple[tuple[float, float], ...] = attrs.field(default=1.0)
+    efficiency: Efficiency = attrs.field(default=1.0)
     loss: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
     nodes: int = 1
 
@@ -93,7 +95,7 @@ def _conversions(given: Iterable[Conversion]) -> tuple[Conversion, ...]:
     return found
 
 
-def _pue(_instance: PowerSupply, _attribute: attrs.Attribute[float], value: Given) -> None:
+def _pue(_instance: PowerSupply, _attribute: attrs.Attribute[float], value: Pue) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < inf
     if not (number or callable(value)):
         raise InputError(f"must be a number >= 1 or a function, got {shown(value)}", place="pue")
@@ -126,7 +128,7 @@ class PowerSupply(Fields):
 
     conversions: tuple[Conversion, ...] = attrs.field(default=(), converter=_conversions)
     fixed: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
-    pue: Given = attrs.field(default=1.0, validator=_pue)
+    pue: Pue = attrs.field(default=1.0, validator=_pue)
     temperature: Signal | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Signal))
     )
