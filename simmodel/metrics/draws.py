@@ -21,7 +21,18 @@ if TYPE_CHECKING:
     from simmodel.platform.supply import Conversion, PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["CLAIMS", "NOBODY", "STATES", "Draws", "Model", "draws_of", "model_by_node", "sums", "supply_of"]
+__all__ = [
+    "CLAIMS",
+    "NOBODY",
+    "STATES",
+    "Draws",
+    "Model",
+    "as_steps",
+    "draws_of",
+    "model_by_node",
+    "sums",
+    "supply_of",
+]
 
 Model = Literal["node", "linear"]
 STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other")
@@ -71,7 +82,7 @@ class Draws:
         if signal is None:
             weight, scale = self.factor, 1.0
         else:
-            weight, scale = _as_steps(signal, self.started, self.ended), 3.6e6
+            weight, scale = as_steps(signal, self.started, self.ended), 3.6e6
             weight = weight if self.factor is None else weight.combine(self.factor, np.multiply)
         assert weight is not None
         edges = np.append(weight.times, weight.end)
@@ -79,7 +90,7 @@ class Draws:
         return np.asarray(watts * (np.interp(end, edges, area) - np.interp(start, edges, area)) / scale)
 
 
-def _as_steps(signal: Signal, started: float, ended: float) -> Steps:
+def as_steps(signal: Signal, started: float, ended: float) -> Steps:
     """Return a signal as steps between two instants (s), which it has to cover."""
     signal.integrals([started, ended])  # raises an error if it does not
     times, values = np.array(signal.times), np.array(signal.values)
@@ -135,7 +146,7 @@ def draws_of(
 
 
 def supply_of(result: JobRecord, given: PowerSupply | None) -> PowerSupply | None:
-    """Return how power reaches the nodes: as given, or else as the cluster of the run has it; ``None``: nothing is lost.
+    """Return how power reaches the nodes: as given, else as the cluster of the run has it; ``None``: nothing is lost.
 
     Raises
     ------
@@ -163,7 +174,7 @@ def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:
     if supply.temperature is None:
         found = Steps(load.times, np.broadcast_to(pue(load.values), load.values.shape), load.end)
     else:
-        outdoors = _as_steps(supply.temperature, drawn.started, drawn.ended)
+        outdoors = as_steps(supply.temperature, drawn.started, drawn.ended)
         found = load.combine(outdoors, lambda watts, degrees: np.broadcast_to(pue(watts, degrees), watts.shape))
     if not (found.values >= 1).all():
         raise InputError(f"must return numbers >= 1, got {found.values.min():g}", place="pue")

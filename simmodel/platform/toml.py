@@ -217,7 +217,9 @@ def _converter() -> Converter:
         lambda cls: cls == (Topology | None),
         lambda value, _: None if value is None else read_topology(of_class(value, str, "a text")),
     )
-    converter.register_structure_hook_func(lambda cls: cls in (Phase, Efficiency, Pue), lambda value, _: value)  # checked by the spec
+    converter.register_structure_hook_func(
+        lambda cls: cls in (Phase, Efficiency, Pue), lambda value, _: value
+    )  # checked by the spec
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 

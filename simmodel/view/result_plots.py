@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
+    from simmodel.platform.signals import Signal
     from simmodel.platform.supply import PowerSupply
 
 __all__ = ["cdf", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
@@ -163,7 +164,7 @@ def power_over_time(
     result: JobRecord,
     *,
     supply: PowerSupply | None = None,
-    cap: float | Steps | None = None,
+    cap: float | Signal | Steps | None = None,
     colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
@@ -179,12 +180,13 @@ def power_over_time(
     supply
         how power reaches the nodes, as of :func:`simmodel.metrics.power`
     cap
-        W that must not be exceeded, a number or over time: drawn dashed
+        W that must not be exceeded, a number, a signal or steps: drawn dashed
     colour
         any colour of matplotlib, for all power together
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
+    from simmodel.metrics.draws import as_steps
     from simmodel.metrics.power_and_energy import power
 
     ax = axes(ax, figsize=figsize)
@@ -196,6 +198,8 @@ def power_over_time(
         steps = power(result, supply=supply).scaled(1e-3)
         note = _area(ax, result, steps, colour, COLOURS[2])
     if cap is not None:
+        if not isinstance(cap, int | float | Steps):
+            cap = as_steps(cap, result.started, result.ended)
         limit = (cap if isinstance(cap, Steps) else Steps([result.started], [cap], result.ended)).scaled(1e-3)
         times, values = limit.curve()
         ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="cap")
