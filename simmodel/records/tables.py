@@ -74,6 +74,7 @@ def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> 
 def node_table(places: Sequence[Place]) -> Table | None:
     """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
 
+    If the power of some is switched with the node, ``model`` says of which.
     If the types of GPUs of some have watts, ``devices`` has for each device of a node its W idle and under load, and
     the thousandths of a GPU that it is.
 
@@ -81,18 +82,21 @@ def node_table(places: Sequence[Place]) -> Table | None:
     >>> node_table([Some(name="pool", capacity=4)]) is None
     True
     """
-    rows, devices = [], []
+    rows, devices, models = [], [], []
     for place in places:
         spec = getattr(place, "spec", None)
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
+        models += [kind.watts.model for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:
         return None
     names = ("place", "node", "processors", "idle_power", "load_power")
     table = Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    if "node" in models:
+        table = table.with_columns(model=np.array(models))
     if not any(watts for node in devices for *watts, _ in node if any(watts)):
         return table
     column = np.empty(len(devices), dtype=object)

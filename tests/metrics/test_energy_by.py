@@ -13,6 +13,7 @@ from simmodel.platform import (
     ClusterSpec,
     Conversion,
     DeviceSpec,
+    NodePower,
     NodeSpec,
     OutageSpec,
     PartitionSpec,
@@ -106,6 +107,21 @@ def sums_up(result, **how):
         assert energy_by(result, by, **how)["energy"].sum() == pytest.approx(total, rel=1e-12)
     assert power(result, **how).integral() == pytest.approx(total, rel=1e-12)
     return total
+
+
+def test_nodes_say_themselves_whether_their_load_is_switched(tmp_path):
+    switched, linear = (
+        NodeSpec(cores=4, power=NodePower(idle=100, load=300, model=model)) for model in ("node", "linear")
+    )
+    jobs = [Job(processors=1, run=10), Job(processors=4, run=10)]
+    result = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched, linear], placement="first-fit")]), jobs)
+    assert result.runs["nodes"].tolist() == [(0,), (1,)]
+    assert energy_by(result)["energy"].tolist() == [3000, 3000, 0]
+    assert energy_by(result, model="linear")["energy"].tolist() == [1500, 3000, 0]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert energy_by(load_result(tmp_path / "run.sqlite"))["energy"].tolist() == [3000, 3000, 0]
+    only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1])
+    assert energy(only).total == sums_up(only) == node_energy(only)["energy"].sum() == 3000
 
 
 ROWS = st.lists(
