@@ -113,14 +113,15 @@ def test_nodes_say_themselves_whether_their_load_is_switched(tmp_path):
     switched, linear = (
         NodeSpec(cores=4, power=NodePower(idle=100, load=300, model=model)) for model in ("node", "linear")
     )
-    jobs = [Job(processors=1, run=10), Job(processors=4, run=10)]
-    result = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched, linear], placement="first-fit")]), jobs)
+    jobs = [Job(processors=1, run=10), Job(nodes=1, cores_per_node=4, run=10)]
+    cluster = ClusterSpec(partitions=[PartitionSpec(nodes=[switched, linear], placement="first-fit")])
+    result = simulate(cluster, jobs, "easy")
     assert result.runs["nodes"].tolist() == [(0,), (1,)]
     assert energy_by(result)["energy"].tolist() == [3000, 3000, 0]
     assert energy_by(result, model="linear")["energy"].tolist() == [1500, 3000, 0]
     result.to_sqlite(tmp_path / "run.sqlite")
     assert energy_by(load_result(tmp_path / "run.sqlite"))["energy"].tolist() == [3000, 3000, 0]
-    only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1])
+    only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1], "easy")
     assert energy(only).total == sums_up(only) == node_energy(only)["energy"].sum() == 3000
 
 
