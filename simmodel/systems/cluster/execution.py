@@ -399,7 +399,7 @@ class JobExecution:
         past = job.history
         if past is not None and past.level is not None and status not in (None, "suspended"):
             self._at_levels[0] += 1
-            self._at_levels[1] += status == "timeout" and past.level.over > 0
+            self._at_levels[1] += status == "timeout" != past.level.outcome and past.level.over > 0
         return self._queueing.ended(job)
 
     def notes(self) -> tuple[str, ...]:
