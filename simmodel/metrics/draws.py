@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -250,6 +250,14 @@ class _Nodes:
     load: NDArray[np.float64]
     gpus: list[tuple[tuple[float, float, int], ...]]
     by_node: NDArray[np.bool_]
+    levels: Sequence[Mapping[float, float]]
+
+    def loads(self, node: NDArray[np.int64], level: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the W of nodes with all cores busy at a level each; nan: the first."""
+        found = self.load[node]
+        for at in np.flatnonzero(~np.isnan(level)).tolist():
+            found[at] = self.levels[node[at]].get(float(level[at]), found[at])
+        return found
 
 
 def model_by_node(nodes: Table, model: Model | None) -> NDArray[np.bool_]:
@@ -281,7 +289,8 @@ def _nodes(result: JobRecord, row: Row, model: Model | None, idle: float | None,
     gpus: list[Any] = [each or () for each in here["devices"].tolist()] if "devices" in here else [()] * len(here)
     own_idle = own_idle if idle is None else np.full(len(here), idle)
     own_load = own_load if load is None else np.full(len(here), load)
-    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model))
+    levels = [dict(each or ()) for each in here["levels"].tolist()] if "levels" in here else [{}] * len(here)
+    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model), levels)
 
 
 def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -344,7 +353,8 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     idle = rest[segment] * share + gpu_idle
     part = np.where(nodes.by_node[node], share, cores / nodes.cores[node])
     busy = np.nan_to_num(held["cpu"][of], nan=1.0)
-    load = (nodes.load - nodes.idle)[node] * part * busy
+    level = held["level"].astype(np.float64) if "level" in held else np.full(len(held), np.nan)
+    load = (nodes.loads(node, level[of]) - nodes.idle[node]) * part * busy
     gpus = gpu_load * np.nan_to_num(held["gpu"][of], nan=1.0)
     watts = held["watts"][of]
     told = ~np.isnan(watts)

@@ -155,7 +155,9 @@ def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -
     """
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    if supply_of(result, supply) is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+    levelled = not result.one_run_each and "level" in result.runs
+    several = supply_of(result, supply) is not None or "devices" in nodes or levelled
+    if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
 

@@ -557,7 +557,7 @@ def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic
 
 _HELD = (
     *("holder", "start", "end", "place", "processors", "status", "nodes"),
-    *("allocated", "cores", "gpus", "memory", "devices"),
+    *("allocated", "cores", "gpus", "memory", "devices", "level"),
 )
 
 

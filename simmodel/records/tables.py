@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.platform.devices import DeviceSpec
+    from simmodel.platform.power import NodePower
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
@@ -76,32 +77,39 @@ def node_table(places: Sequence[Place]) -> Table | None:
 
     If the power of some is switched with the node, ``model`` says of which.
     If the types of GPUs of some have watts, ``devices`` has for each device of a node its W idle and under load, and
-    the thousandths of a GPU that it is.
+    the thousandths of a GPU that it is. If some run at several levels, ``levels`` has for each node the relative
+    frequencies and the W under load.
 
     >>> from types import SimpleNamespace as Some
     >>> node_table([Some(name="pool", capacity=4)]) is None
     True
     """
-    rows, devices, models = [], [], []
+    rows, devices = [], []
+    powers: list[NodePower] = []
     for place in places:
         spec = getattr(place, "spec", None)
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
-        models += [kind.watts.model for kind in each]
+        powers += [kind.watts for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:
         return None
     names = ("place", "node", "processors", "idle_power", "load_power")
     table = Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    models = [power.model for power in powers]
     if "node" in models:
         table = table.with_columns(model=np.array(models))
-    if not any(watts for node in devices for *watts, _ in node if any(watts)):
-        return table
-    column = np.empty(len(devices), dtype=object)
-    column[:] = devices
-    return table.with_columns(devices=column)
+    levels: list[Any] = [power.levels for power in powers]
+    parts: dict[str, tuple[list[Any], bool]] = {"levels": (levels, any(levels))}
+    parts["devices"] = devices, any(watts for node in devices for *watts, _ in node if any(watts))
+    for name, (values, told) in parts.items():
+        if told:
+            column = np.empty(len(values), dtype=object)
+            column[:] = values
+            table = table.with_columns(**{name: column})
+    return table
 
 
 def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[tuple[float, float, int], ...]:

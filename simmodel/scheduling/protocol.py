@@ -47,6 +47,7 @@ __all__ = [
     "Reserve",
     "Resize",
     "SeenSignal",
+    "SetLevel",
     "Start",
     "Transfer",
     "View",
@@ -60,7 +61,8 @@ class Start(NamedTuple):
     """Start waiting work on a place now; a place with a queue queues it.
 
     ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``); ``processors``: the
-    size of an elastic job, if it is not to start at its preferred one.
+    size of an elastic job, if it is not to start at its preferred one; ``level``: the relative frequency of its nodes,
+    one of ``place.levels``, at which it runs longer; then ``stretch``: its limit is longer by the same factor, too.
     """
 
     work: Any
@@ -68,6 +70,8 @@ class Start(NamedTuple):
     reason: str | None = None
     allocation: Any = None
     processors: int | None = None
+    level: float | None = None
+    stretch: bool = True
 
 
 class Preempt(NamedTuple):
@@ -88,6 +92,18 @@ class Resize(NamedTuple):
     work: Any
     processors: int
     reason: str | None = None
+
+
+class SetLevel(NamedTuple):
+    """Let a running job go on at another relative frequency of its nodes, now: its work left is rescaled.
+
+    ``stretch``: so is the time that is left to its limit.
+    """
+
+    work: Any
+    level: float
+    reason: str | None = None
+    stretch: bool = True
 
 
 class Reserve(NamedTuple):
@@ -147,7 +163,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Release | Transfer | Evict
+Decision = Start | Preempt | Resize | SetLevel | Reserve | WakeAt | Hold | Release | Transfer | Evict
 """A decision that a policy may yield."""
 
 

@@ -324,6 +324,12 @@ class Pool:
         """The places of its nodes in a network, or ``None``."""
         return None
 
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """The relative frequencies at which all of its nodes can run, the highest first."""
+        kinds = [tuple(level for level, _ in kind.watts.levels) for kind in getattr(self.spec, "nodes", ())]
+        return tuple(level for level in kinds[0] if all(level in each for each in kinds)) if kinds else ()
+
     @property
     def simple(self) -> bool:
         """Whether the number of free processors is the whole state: no windows, consumables or nodes that matter."""

@@ -222,7 +222,7 @@ class Cluster(JobLife[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Hold``, ``Release``, ``Resize``, ``Start`` at a size."""
+        """The handlers of the decision types: ``Preempt``, ``Hold``, ``Release``, and those of its execution."""
         own: dict[type, Handler] = {Hold: self._handle_hold, Release: self._handle_release}
         return {Preempt: partial(handle_preempt, self), **own, **self.execution.handlers}
 
@@ -526,7 +526,11 @@ class Cluster(JobLife[LiveJob]):
         if self.chunks is not None:
             self.chunks.read_the_rest()
         self.core.record_submissions()
-        notes = (*self.scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
+        notes = (
+            *self.scheduler.policy.notes(self),
+            *self.execution.notes(),
+            *(self.calendar.failures.notes() if self.spec.failures else ()),
+        )
         return self.result_of(self.core.recorder, name, self.report + Report(notes=notes))
 
     # ------------------------------------------------------------------ snapshots
