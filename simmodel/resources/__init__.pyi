@@ -14,8 +14,13 @@ from .pools.claims import Claim as Claim, Grant as Grant, Growth as Growth, Lost
 from .pools.counts import CountPool as CountPool
 from .pools.hosts import HostPool as HostPool
 from .pools.nodes import NodePool as NodePool
-from .pools.placements import NodeChoice as NodeChoice, register_placement as register_placement
+from .pools.placements import (
+    NodeChoice as NodeChoice,
+    Request as Request,
+    register_placement as register_placement,
+)
 from .pools.pool import Pool as Pool
+from .pools.devices import DeviceTable as DeviceTable
 from .pools.scores import Score as Score, mix_of as mix_of
 from .processors.host import Host as Host
 from .processors.processor import Phase as Phase, Processor as Processor

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.supply import PowerSupply
 
-__all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
+__all__ = ["cdf", "gpus_over_time", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
 # Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
@@ -218,6 +218,59 @@ def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
         below, most = values, max(most, float(values.max(initial=0.0)))
     ax.set_ylim(0, 1.05 * most if most > 0 else 1.0)
     return note
+
+
+@drawn
+def gpus_over_time(
+    result: JobRecord,
+    *,
+    colour: str | None = None,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
+) -> Axes:
+    """Draw the allocated GPUs over time, each type above the others, and those in service.
+
+    A long run is shown as exact averages over hours or days.
+
+    Parameters
+    ----------
+    colour
+        any colour of matplotlib, of GPUs of a single type
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        the cluster has no GPUs, or is not known
+    """
+    from simmodel.metrics.devices import GpuUse
+
+    use = GpuUse(result)
+    ax = axes(ax, figsize=figsize)
+    below, note = Steps([result.started], [0.0], result.ended), ""
+    stack = []
+    for kind in use.types:
+        below += use.allocated(kind)
+        stack.append((kind, below))
+    shades = [checked_colour(colour)] if colour else COLOURS
+    for number, (kind, top) in reversed([*enumerate(stack)]):
+        levelled, note = _levelled(top)
+        times, values = levelled.curve()
+        style: dict[str, Any] = {"step": "post", "color": shades[number % len(shades)], "linewidth": 0}
+        ax.fill_between(times, values, label=kind or "GPUs", **style)
+    there = use.in_service()
+    times, values = there.thinned(_POINTS).curve()
+    ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)))
+    ax.set_ylim(0, 1.05 * max(there.max(), 1))
+    ax.set_ylabel("allocated GPUs")
+    if len(stack) > 1:
+        legend(ax, "upper left", (1.0, 1.0))
+    time_axis(ax, result)
+    share = 100 * use.allocated().integral() / (there.integral() or 1.0)
+    return tidy(ax, title=title, default=f"allocated GPUs, {share:.1f} % of those in service{note}")
 
 
 @drawn

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Thousandths = NDArray[np.int64]
 
-__all__ = ["FGD", "DotProduct", "GpuBestFit", "GpuClustering", "GpuPacking", "Score", "mix_of"]
+__all__ = ["FGD", "DotProduct", "GpuBestFit", "GpuClustering", "GpuPacking", "Score", "mix_of", "mix_of_counts"]
 
 
 class Score(NodeChoice):
@@ -191,6 +191,14 @@ def mix_of(jobs: Iterable[Job], popularity: float = 0.95) -> str:
         cores = job.processors if job.nodes is None else job.cores_per_node
         each, number = (round(gpus * WHOLE), 1) if 0 < gpus < 1 else (WHOLE * (gpus > 0), int(gpus))
         counts[cores, each, number, job.gpu.partition(":")[0]] += 1
+    return mix_of_counts(counts, popularity)
+
+
+def mix_of_counts(counts: Mapping[tuple[int, int, int, str], int], popularity: float = 0.95) -> str:
+    """Return the mix as :func:`mix_of`, given how often each request occurs.
+
+    A request: cores, thousandths of each GPU, number of GPUs, types.
+    """
     total, covered, found = sum(counts.values()), 0, []
     for count, (cores, each, number, gpu) in sorted(((n, kind) for kind, n in counts.items()), reverse=True):
         if covered >= popularity * total:
@@ -251,6 +259,21 @@ class FGD(Score):
         if allowed is not None:
             met &= allowed
         return ((met * sums[self._row]) * self._count.reshape(shape)).sum(axis=0)
+
+    def fragments(self, devices: DeviceView, nodes: Numbers, cores: Scores, left: Thousandths) -> Scores:
+        """Return the free thousandths of states of nodes that the mix cannot use, on average over its requests.
+
+        Parameters
+        ----------
+        devices
+            the table of the nodes
+        nodes, cores, left
+            of each state: the node, its free cores, and the free thousandths of each device
+        """
+        there = left >= self._each[:, None, None]
+        usable = self._usable(cores, there.sum(axis=1), (there * left).sum(axis=1), self._allowed(devices, nodes))
+        found: Scores = left.sum(axis=0) - usable / int(self._count.sum())
+        return found
 
     def score(self, table: Table, nodes: Numbers) -> Any:
         """Return the sigmoid of the fragmentation that goes, in GPUs, in whole percent; of each device for shares."""
