@@ -142,7 +142,7 @@ MORE_IS_BETTER = frozenset(
 """The metrics of which more is better; of all others less is."""
 
 
-def has_gpus(result: Any) -> bool:
+def has_gpus(result: JobRecord) -> bool:
     """Whether a result is of a cluster some of whose nodes have GPUs, as its scenario says.
 
     >>> from simmodel import simulate

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from simmodel.foundation.display import Cells, Shown, texts
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.metrics.batch import has_gpus
+from simmodel.metrics.draws import Segments
 from simmodel.metrics.packing import pack
 from simmodel.platform.toml import from_dict
-from simmodel.records.steps import Steps, parts_inside
+from simmodel.records.steps import Steps, held_spans, parts_inside
 from simmodel.resources.pools.devices import WHOLE, DeviceTable
 from simmodel.resources.pools.scores import FGD, mix_of_counts
 from simmodel.work.table import Table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["GpuRows", "GpuUse", "gpu_metrics"]
+__all__ = ["GpuUse", "gpu_metrics"]
 
 _AT_ONCE = 50_000  # states of nodes whose fragments are computed in one go
 
@@ -37,24 +37,11 @@ def gpu_metrics(result: JobRecord, low: float, high: float) -> dict[str, float]:
     """Return the metrics of the GPUs of a run between two instants (s)."""
     use = GpuUse(result)
     there = use.in_service().integral(low, high) or float("nan")
-    useless = use.fragmentation().integral(low, high) if use.apart else float("nan")
+    useless = use.fragmentation().integral(low, high) if use.apart() else float("nan")
     return {"gpu_utilisation": use.allocated().integral(low, high) / there, "gpu_fragmentation": useless / there}
 
 
-class GpuRows(NamedTuple):
-    """Rectangles of a chart of GPUs.
-
-    ``row``: of each, the row of what held capacity; ``edges``: its lowest and highest edge, shape (rectangles, 2);
-    ``labels``: of each GPU, its edges and its name; ``height``: of the chart.
-    """
-
-    row: NDArray[np.int64]
-    edges: NDArray[np.int64]
-    labels: list[tuple[int, int, str]]
-    height: int
-
-
-class GpuUse(Shown):
+class GpuUse:
     """The GPUs of a run on a cluster, over time.
 
     Parameters
@@ -66,6 +53,13 @@ class GpuUse(Shown):
     ------
     InputError
         its cluster has no GPUs, or is not known
+
+    Attributes
+    ----------
+    held
+        what held capacity, as of :meth:`~simmodel.records.JobRecord.held`
+    tables
+        the devices of each partition with GPUs, with nothing taken
 
     >>> from simmodel import Job, simulate
     >>> from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
@@ -86,23 +80,32 @@ class GpuUse(Shown):
         spec: ClusterSpec = from_dict(result.scenario["platform"])
         self._result = result
         self.held = result.held()
-        tables = {part.name: DeviceTable.of_partition(part) for part in spec.partitions if part.nodes}
-        self._tables = {name: table for name, table in tables.items() if table.kinds}
-        self._names = {part.name: part.node_names for part in spec.partitions if part.name in self._tables}
+        parts = {part.name: part for part in spec.partitions if any(kind.gpus for kind in part.nodes)}
+        self.tables = {name: DeviceTable.of_partition(part) for name, part in parts.items()}
+        self._names = {name: part.node_names for name, part in parts.items()}
         # By place, its partition, and the number there of each of its nodes:
-        self._numbers = {name: (name, np.arange(len(table))) for name, table in self._tables.items()}
+        self._numbers = {name: (name, np.arange(len(table))) for name, table in self.tables.items()}
         for each in spec.reservations:
-            part = spec.partition(each.partition)
-            if part.name in self._tables:
-                self._numbers[each.name] = (
-                    part.name,
-                    np.array(sorted(map(part.node_number, each.nodes)), dtype=np.int64),
-                )
+            if (name := spec.partition(each.partition).name) in parts:
+                numbers = sorted(map(parts[name].node_number, each.nodes))
+                self._numbers[each.name] = name, np.array(numbers, dtype=np.int64)
 
-    @cached_property
+    @property
     def types(self) -> tuple[str, ...]:
         """The types of GPUs, ``""`` for GPUs without one."""
-        return tuple(dict.fromkeys(name for table in self._tables.values() for name in table.kinds))
+        return tuple(dict.fromkeys(name for table in self.tables.values() for name in table.kinds))
+
+    @cached_property
+    def _on_nodes(self) -> Table:
+        """One row per node of a holder, as of ``held_spans``, with ``place``; numbered as in the partition."""
+        tables = []
+        for place, (partition, numbers) in self._numbers.items():
+            here = np.flatnonzero(self.held["place"] == place)
+            spans = held_spans(self.held.where(here), self._result.started, self._result.ended)
+            row, node = here[spans["row"]], numbers[spans["node"]]
+            tables.append(spans.with_columns(row=row, node=node, place=np.full(len(spans), partition)))
+        found = Table({name: np.concatenate([each[name] for each in tables]) for name in tables[0].names})
+        return found.where(np.argsort(found["row"], kind="stable"))
 
     @cached_property
     def spans(self) -> Table:
@@ -110,40 +113,40 @@ class GpuUse(Shown):
 
         ``row`` is that of :meth:`~simmodel.records.JobRecord.held`; ``place`` the partition; ``gpu`` the number of the
         GPU in its node and ``device`` that of the device, which differ for slices; both are -1 if GPUs are only
-        counted. ``share`` is the part of the GPU.
+        counted. ``share`` is the part of the GPU, or how many are counted.
         """
-        held, rows = self.held, list[tuple[int, str, int, int, int, float, str]]()
-        nothing = [None] * len(held)
-        columns = [held[name].tolist() if name in held else nothing for name in ("place", "nodes", "gpus", "devices")]
-        for row, (place, nodes, gpus, devices) in enumerate(zip(*columns, strict=True)):
-            if place not in self._numbers or gpus is None:
-                continue
-            partition, numbers = self._numbers[place]
-            table = self._tables[partition]
-            kinds = [*table.kinds]
-            for position, node in enumerate(numbers[list(nodes)].tolist()):
-                if devices is None and gpus[position]:
-                    rows.append((row, partition, node, -1, -1, gpus[position], kinds[table.kind_of[0, node]]))
-                for device, part in () if devices is None else devices[position]:
-                    kind, gpu = kinds[table.kind_of[device, node]], int(table.gpu_of[device, node])
-                    rows.append((row, partition, node, gpu, device, part / WHOLE, kind))
-        of_type = {"row": int, "place": str, "node": int, "gpu": int, "device": int, "share": float, "type": str}
-        found: dict[str, Any] = {
-            name: np.array([each[i] for each in rows], dtype=kind) for i, (name, kind) in enumerate(of_type.items())
-        }
-        at = found["row"]
-        end = np.where(np.isnan(held["end"]), self._result.ended, held["end"])
-        return Table({**found, "holder": held["holder"][at], "start": held["start"][at], "end": end[at]})
+        held, nodes = self.held, self._on_nodes
+        at = np.arange(len(nodes)) - np.searchsorted(nodes["row"], nodes["row"])  # among the nodes of its row
+        cells = [held[name] if name in held else np.full(len(held), None) for name in ("gpus", "devices")]
+        cells_by_node = zip(at.tolist(), *(each[nodes["row"]].tolist() for each in cells), strict=True)
+        found = [
+            (number, device, share)
+            for number, (position, gpus, devices) in enumerate(cells_by_node)
+            for device, share in (devices[position] if devices else ((-1, gpus[position] * WHOLE),) if gpus else ())
+            if share
+        ]
+        row, device, share = np.array(found, dtype=np.int64).reshape(-1, 3).T
+        nodes = nodes.where(row)
+        gpu, kind = np.full(len(nodes), -1), np.full(len(nodes), "", dtype=object)
+        for name, table in self.tables.items():
+            here = nodes["place"] == name
+            known = np.maximum(device[here], 0), nodes["node"][here]
+            gpu[here] = np.where(device[here] < 0, -1, table.gpu_of[known])
+            kind[here] = np.array([*table.kinds])[table.kind_of[known]]
+        holder = held["holder"][nodes["row"]]
+        more = {"gpu": gpu, "device": device, "share": share / WHOLE, "type": kind.astype(str), "holder": holder}
+        names = ("row", "place", "node", *more, "start", "end")
+        return Table({name: more[name] if name in more else nodes[name] for name in names})
 
-    @property
-    def apart(self) -> bool:
-        """Whether the record tells the devices of a node apart."""
-        return "devices" in self.held
+    def apart(self, partition: str | None = None) -> bool:
+        """Whether it is known which devices were held, of a partition or of all."""
+        counted = self.spans["device"] < 0
+        return not (counted if partition is None else counted & (self.spans["place"] == partition)).any()
 
-    @property
-    def partitions(self) -> tuple[str, ...]:
-        """The partitions with GPUs."""
-        return tuple(self._tables)
+    def _check_apart(self, partition: str | None = None) -> None:
+        if not self.apart(partition):
+            text = "needs devices told apart, as by shares of GPUs or types of them"
+            raise InputError(text, source=self._result.name)
 
     def _of(self, kind: str | None) -> Table:
         if kind is not None and kind not in self.types:
@@ -152,38 +155,46 @@ class GpuUse(Shown):
 
     def allocated(self, kind: str | None = None) -> Steps:
         """Return the number of GPUs that are held over time, with the shares of each; of a type, or of all."""
-        return self._over_time(self._of(kind), "share")
-
-    def _over_time(self, spans: Table, amount: str) -> Steps:
-        times, amounts = np.append(spans["start"], spans["end"]), np.append(spans[amount], -spans[amount])
-        return Steps.from_changes(times, amounts, self._result.started, self._result.ended)
+        spans = self._of(kind)
+        return Steps.from_spans(spans, spans["share"], self._result.started, self._result.ended)
 
     def in_service(self, kind: str | None = None) -> Steps:
         """Return the number of GPUs of nodes that are up, or still held, over time; of a type, or of all."""
         spans, result = self._of(kind), self._result
         total = Steps([result.started], [0.0], result.ended)
         for place, (partition, numbers) in self._numbers.items():
-            table = self._tables[partition]
-            number = -1 if kind is None else [*table.kinds, kind].index(kind)
-            mine = table.all_devices * ((table.kind_of >= 0) if kind is None else (table.kind_of == number))
+            table = self.tables[partition]
+            number = [*table.kinds].index(kind) if kind in table.kinds else -1
+            mine = table.all_devices * ((table.kind_of == number) | (kind is None))
             gpus = mine[:, numbers].sum(axis=0) / WHOLE
-            total += Steps([result.started], [float(gpus.sum())], result.ended)
             down = result.down_by_node(place)
-            away = down.with_columns(gpus=gpus[down["node"]], node=numbers[down["node"]])
-            total += self._over_time(away, "gpus").scaled(-1.0)
-            here = spans.where(self.held["place"][spans["row"]] == place)
-            total += self._over_time(parts_inside(here.with_columns(processors=here["share"]), away), "processors")
+            there = Steps.from_spans(down, -gpus[down["node"]], result.started, result.ended)
+            away = down.with_columns(node=numbers[down["node"]])
+            held = parts_inside(spans.where(self.held["place"][spans["row"]] == place), away)
+            total += there.scaled(1.0, float(gpus.sum()))
+            total += Steps.from_spans(held, held["share"], result.started, result.ended)
         return total
 
     def idle(self, kind: str | None = None) -> Steps:
         """Return the number of GPUs in service that nobody holds, over time; of a type, or of all."""
         return self.in_service(kind) + self.allocated(kind).scaled(-1.0)
 
+    @property
+    def table(self) -> Table:
+        """One row by type: ``type, gpus``, the most in service, the means ``allocated, idle``, and ``utilisation``."""
+        rows = []
+        for kind in self.types:
+            there, taken = self.in_service(kind), self.allocated(kind).mean()
+            rows.append((kind, there.max(), taken, there.mean() - taken, taken / (there.mean() or float("nan"))))
+        names = ("type", "gpus", "allocated", "idle", "utilisation")
+        return Table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
     def fragmentation(self, mix: str | None = None) -> Steps:
         """Return the free GPUs that requests of a mix cannot use, over time, weighed by their shares of the mix.
 
-        Free GPUs of a node count for each request that the node cannot meet, or that needs no GPU; else only those
-        devices that are too small for it. Nodes that are down count as if they were up.
+        Free GPUs of a node count for each request that the node cannot meet, or that needs no GPU; else only those of
+        which less is free than it needs of one; of a GPU with slices counts what is free in sum. Nodes that are down
+        count as if they were up.
 
         Parameters
         ----------
@@ -196,130 +207,62 @@ class GpuUse(Shown):
         InputError
             the devices are not told apart, or the mix is no such text
         """
-        if "devices" not in self.held:
-            raise InputError(
-                "needs devices told apart, as by shares of GPUs or types of them", source=self._result.name
-            )
-        score = FGD(self._mix() if mix is None else mix)
-        times, changes = [np.zeros(0)], [np.zeros(0)]
-        for partition, table in self._tables.items():
+        self._check_apart()
+        if mix is None:
+            ran = zip(self.held["cores"].tolist(), self.held["gpus"].tolist(), strict=True)
+            mix = mix_of_counts(Counter((int(cores[0]), gpus[0], "") for cores, gpus in ran if cores))
+        score, result = FGD(mix), self._result
+        total = Steps([result.started], [0.0], result.ended)
+        for name, table in self.tables.items():
+            nodes, devices = (each.where(each["place"] == name) for each in (self._on_nodes, self.spans))
             every = np.arange(len(table))
-            times.append(np.full(len(every), self._result.started))
-            changes.append(self._fragments(score, table, every, table.capacity[0], table.all_devices))
-            node, at, cores, left = self._states(partition, table)
-            found = self._fragments(score, table, node, cores, left)
-            first = np.append(True, node[1:] != node[:-1])[: len(node)]
-            before = np.where(first, changes[-1][node], np.append(0.0, found)[:-1])
-            times.append(at)
-            changes.append(found - before)
-        at, change = np.concatenate(times), np.concatenate(changes)
-        return Steps.from_changes(at, change, self._result.started, self._result.ended)
-
-    def _check_apart(self) -> None:
-        if not self.apart:
-            raise InputError(
-                "needs devices told apart, as by shares of GPUs or types of them", source=self._result.name
+            all_along = every, np.full(len(table), result.started), np.full(len(table), result.ended)
+            states = Segments(all_along, (nodes["node"], nodes["start"], nodes["end"]))
+            which, state = states.pieces(nodes["node"], nodes["start"], nodes["end"])
+            cores = table.capacity[0, states.unit] - np.bincount(state, nodes["processors"][which], len(states.unit))
+            which, state = states.pieces(devices["node"], devices["start"], devices["end"])
+            left = table.all_devices[:, states.unit]
+            np.subtract.at(
+                left, (devices["device"][which], state), np.rint(devices["share"][which] * WHOLE).astype(int)
             )
+            useless = [
+                score.fragments(table, states.unit[some], cores[some], left[:, some])
+                for some in np.array_split(np.arange(len(cores)), 1 + len(cores) // _AT_ONCE)
+            ]
+            real = np.flatnonzero(states.real)
+            spans = Table({"start": states.start[real], "end": states.end[real]})
+            total += Steps.from_spans(spans, np.concatenate(useless)[real] / WHOLE, result.started, result.ended)
+        return total
 
-    def _mix(self) -> str:
-        counts: Counter[tuple[int, int, int, str]] = Counter()
-        for cores, gpus in zip(self.held["cores"].tolist(), self.held["gpus"].tolist(), strict=True):
-            if cores:
-                part = gpus[0] % 1
-                number = 1 if part else int(gpus[0])
-                counts[int(cores[0]), round(part * WHOLE) if part else WHOLE * (gpus[0] > 0), number, ""] += 1
-        return mix_of_counts(counts)
+    def strips(self, partition: str) -> tuple[list[str], NDArray[np.int64], NDArray[np.float64]]:
+        """Return a chart of the GPUs of a partition, a strip of height 1 each.
 
-    def _states(self, partition: str, table: DeviceTable) -> tuple[NDArray[np.int64], Any, Any, Any]:
-        """Return node, instant (s), free cores and free thousandths by device after each change, by node and time."""
-        rows, changes = list[tuple[int, int, float]](), list[tuple[int, int, int]]()
-        columns = (self.held[name].tolist() for name in ("place", "nodes", "cores", "devices"))
-        for row, (place, nodes, cores, devices) in enumerate(zip(*columns, strict=True)):
-            of, numbers = self._numbers.get(place, ("", np.arange(0)))
-            if of == partition:
-                told = devices or ((),) * len(nodes)
-                for node, amount, parts in zip(numbers[list(nodes)].tolist(), cores, told, strict=True):
-                    changes += [(len(rows), device, part) for device, part in parts]
-                    rows.append((row, node, amount))
-        at_row, node, taken = (np.array([each[i] for each in rows], dtype=np.int64) for i in range(3))
-        parts = np.zeros((len(table.devices), len(rows)), dtype=np.int64)
-        if changes:
-            which, device, amount = np.array(changes, dtype=np.int64).T
-            parts[device, which] = amount
-        end = np.where(np.isnan(self.held["end"]), self._result.ended, self.held["end"])
-        at = np.append(self.held["start"][at_row], end[at_row])
-        node = np.append(node, node)
-        order = np.lexsort((np.repeat([1, 0], len(rows)), at, node))
-        node, change = node[order], np.append(np.vstack((taken, parts)), -np.vstack((taken, parts)), axis=1)[:, order]
-        total = np.cumsum(np.append(np.zeros((len(change), 1), dtype=np.int64), change, axis=1), axis=1)
-        used = total[:, 1:] - total[:, np.searchsorted(node, node)]
-        return node, at[order], table.capacity[0, node] - used[0], table.all_devices[:, node] - used[1:]
-
-    def _fragments(self, score: FGD, table: DeviceTable, nodes: Any, cores: Any, left: Any) -> NDArray[np.float64]:
-        """Return the fragmentation of some states of nodes, in GPUs."""
-        found = [
-            score.fragments(table, nodes[at], cores[at], left[:, at])
-            for at in np.array_split(np.arange(len(nodes)), 1 + len(nodes) // _AT_ONCE)
-        ]
-        return np.concatenate(found) / WHOLE
-
-    @property
-    def table(self) -> Table:
-        """One row by type: ``type, gpus``, the most in service, the means ``allocated, idle``, and ``utilisation``."""
-        rows = []
-        for kind in self.types:
-            there, taken = self.in_service(kind), self.allocated(kind)
-            share = taken.integral() / there.integral() if there.integral() else float("nan")
-            rows.append((kind, there.max(), taken.mean(), self.idle(kind).mean(), share))
-        names = ("type", "gpus", "allocated", "idle", "utilisation")
-        return Table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
-
-    def rows(self, partition: str) -> GpuRows:
-        """Return the rows of a chart of the GPUs of a partition: one strip a GPU, of which each device is a part.
+        The names of the strips; and for each rectangle the row of what held capacity, and its lower and upper edge.
 
         Raises
         ------
         InputError
             the partition has no GPUs, or the devices are not told apart
         """
-        if partition not in self._tables:
-            raise unknown("partition with GPUs", partition, self._tables)
-        self._check_apart()
-        table = self._tables[partition]
-        spans = self.spans.where((self.spans["place"] == partition) & (self.spans["device"] >= 0))
-        parts = np.rint(spans["share"] * WHOLE).astype(np.int64)
-        unit = int(np.gcd.reduce(np.append(parts, WHOLE)))
-        there = (table.all_devices > 0).T
-        gpus = table.gpu_of.T.max(axis=1, initial=-1, where=there) + 1
-        first = np.append(0, np.cumsum(gpus))
-        tall = WHOLE // unit
-        node, device = spans["node"], spans["device"]
-        size = table.all_devices[device, node] // unit
-        base = (first[node] + spans["gpu"]) * tall + table.place_of[device, node] * size
-        index, low, high = [], [], []
+        if partition not in self.tables:
+            raise unknown("partition with GPUs", partition, self.tables)
+        self._check_apart(partition)
+        table, spans = self.tables[partition], self.spans.where(self.spans["place"] == partition)
+        gpus = table.capacity[1].astype(np.int64)
+        names = zip(self._names[partition], gpus.tolist(), strict=True)
+        at = spans["device"], spans["node"]
+        size = table.all_devices[at]
+        base = (np.cumsum(gpus) - gpus)[at[1]] * WHOLE + spans["gpu"] * WHOLE + table.place_of[at] * size
         order = np.lexsort((spans["start"], base))
-        for group in np.split(order, np.flatnonzero(np.diff(base[order])) + 1) if len(order) else ():
-            packed = pack(spans["start"][group], spans["end"][group], parts[group] // unit, int(size[group[0]]))
-            index.append(group[packed["index"]])
-            low.append(base[group[0]] + packed["low"])
-            high.append(base[group[0]] + packed["high"])
-        row = spans["row"][np.concatenate([np.zeros(0, dtype=np.int64), *index])]
-        edges = np.column_stack([np.concatenate([np.zeros(0, dtype=np.int64), *each]) for each in (low, high)])
-        order = np.lexsort((edges[:, 0], row))
-        row, edges = row[order], edges[order]
-        apart = (row[1:] != row[:-1]) | (edges[1:, 0] != edges[:-1, 1])  # neighbours of one holder are joined
+        parts = np.rint(spans["share"] * WHOLE).astype(np.int64)
+        found = [np.zeros((0, 3))]
+        for group in np.split(order, np.flatnonzero(np.diff(base[order])) + 1):
+            packed = pack(spans["start"][group], spans["end"][group], parts[group], int(size[group].max(initial=0)))
+            edges = (base[group[:1]] + packed[edge] for edge in ("low", "high"))
+            found.append(np.column_stack([spans["row"][group][packed["index"]], *edges]))
+        boxes = np.concatenate(found)
+        row, low, high = boxes[np.lexsort((boxes[:, 1], boxes[:, 0]))].T
+        strips = [f"{name} GPU {number}" for name, count in names for number in range(count)]
+        apart = (row[1:] != row[:-1]) | (low[1:] != high[:-1])  # neighbours of one holder are joined
         begins, ends = np.append(True, apart)[: len(row)], np.append(apart, True)[: len(row)]
-        row, edges = row[begins], np.column_stack([edges[begins, 0], edges[ends, 1]])
-        names = self._names[partition]
-        labels = [
-            ((first[number] + gpu) * tall, (first[number] + gpu + 1) * tall, f"{names[number]} GPU {gpu}")
-            for number, count in enumerate(gpus.tolist())
-            for gpu in range(count)
-        ]
-        return GpuRows(row, edges, [(int(a), int(b), name) for a, b, name in labels], int(first[-1]) * tall)
-
-    def _cells(self) -> Cells:
-        return [list(self.table.names), *(texts(row.values()) for row in self.table.rows())]
-
-    def __repr__(self) -> str:
-        return f"<GpuUse of {self._result.name}: {', '.join(name or 'GPUs' for name in self.types)}>"
+        return strips, row[begins].astype(np.int64), np.column_stack([low[begins], high[ends]]) / WHOLE

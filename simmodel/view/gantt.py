@@ -176,23 +176,17 @@ def gantt(
     if colour not in ("wait", "job") and colour not in result.jobs:
         raise unknown("colour", colour, dict.fromkeys(["wait", "job", *result.jobs.names]))
     number = _place_number(result, place)
-    ax = axes(ax, (9.0, 4.0), figsize)
-    nodes = int(result.places["nodes"][number])
-    rows: Any
+    names: Sequence[str] = ()
     if by == "gpu":
         use = GpuUse(result)
-        strips = use.rows(str(result.places["place"][number]))
-        runs, which, rows, size = use.held, strips.row, strips.edges, strips.height
+        runs, (names, which, rows) = use.held, use.strips(str(result.places["place"][number]))
         jobs = len(result.runs)
-        step = 1 + len(strips.labels) // 40
-        ax.set_yticks(
-            [(low + high) / 2 for low, high, _ in strips.labels[::step]], [n for *_, n in strips.labels[::step]]
-        )
     else:
         runs, which, rows = pieces(result, place)
-        size = nodes or int(result.places["processors"][number])
         jobs = int((result.runs["place"] == result.places["place"][number]).sum())
-        ax.set_ylabel("node" if nodes else "processor")
+    ax = axes(ax, (9.0, min(max(4.0, 0.9 + 0.16 * len(names)), 9.0)), figsize)
+    nodes = int(result.places["nodes"][number])
+    size = len(names) or nodes or int(result.places["processors"][number])
     height = max(size, int(rows[:, 1].max()) if len(rows) else 1)
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
     job = rows_of(result.jobs["job"], runs["holder"][:jobs])  # the claims follow
@@ -221,6 +215,12 @@ def gantt(
         shown = boxes.draw(ax, paint[which], edge)
     shown.set_rasterized(len(which) > 1000)
     ax.set_ylim(0, height)
+    if names:
+        step = 1 + len(names) // 40
+        ax.set_ylim(height, 0)
+        ax.set_yticks(np.arange(size)[::step] + 0.5, names[::step])
+    else:
+        ax.set_ylabel("node" if nodes else "processor")
     time_axis(ax, result)
     return tidy(ax, grid="", title=title)
 

@@ -16,6 +16,7 @@ from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
+    INK,
     ORANGE,
     Look,
     Size,
@@ -33,6 +34,7 @@ from simmodel.view.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from simmodel.platform.supply import PowerSupply
 
@@ -206,11 +208,12 @@ def power_over_time(
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
 
 
-def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
+def _bands(ax: Axes, layers: Mapping[str, Steps], colours: Sequence[str] = _BANDS) -> str:
     """Fill the band between each layer and the one before; return a note on the averaging."""
-    below, note, most = 0.0, "", 0.0
+    below: NDArray[np.float64] | float = 0.0
+    note, most = "", 0.0
     edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
-    for (label, steps), colour in zip(layers.items(), cycle(_BANDS), strict=False):
+    for (label, steps), colour in zip(layers.items(), cycle(colours), strict=False):
         whole = Steps(edges, steps.at(edges), steps.end)  # all change at the same instants
         level, note = _levelled(whole)
         times, values = level.curve()
@@ -224,20 +227,18 @@ def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
 def gpus_over_time(
     result: JobRecord,
     *,
-    colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
     ax: Axes | None = None,
     **look: Unpack[Look],
 ) -> Axes:
-    """Draw the allocated GPUs over time, each type above the others, and those in service.
+    """Draw the allocated and the idle GPUs in service over time, each type above the others.
 
-    A long run is shown as exact averages over hours or days.
+    If devices are told apart, a line shows the :meth:`~simmodel.metrics.GpuUse.fragmentation`. A long run is shown as
+    exact averages over hours or days.
 
     Parameters
     ----------
-    colour
-        any colour of matplotlib, of GPUs of a single type
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
 
@@ -250,26 +251,19 @@ def gpus_over_time(
 
     use = GpuUse(result)
     ax = axes(ax, figsize=figsize)
-    below, note = Steps([result.started], [0.0], result.ended), ""
-    stack = []
+    layers, total = {}, Steps([result.started], [0.0], result.ended)
     for kind in use.types:
-        below += use.allocated(kind)
-        stack.append((kind, below))
-    shades = [checked_colour(colour)] if colour else COLOURS
-    for number, (kind, top) in reversed([*enumerate(stack)]):
-        levelled, note = _levelled(top)
-        times, values = levelled.curve()
-        style: dict[str, Any] = {"step": "post", "color": shades[number % len(shades)], "linewidth": 0}
-        ax.fill_between(times, values, label=kind or "GPUs", **style)
-    there = use.in_service()
-    times, values = there.thinned(_POINTS).curve()
-    ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)))
-    ax.set_ylim(0, 1.05 * max(there.max(), 1))
-    ax.set_ylabel("allocated GPUs")
-    if len(stack) > 1:
-        legend(ax, "upper left", (1.0, 1.0))
+        for label, steps in ((kind or "allocated", use.allocated(kind)), (f"{kind} idle".strip(), use.idle(kind))):
+            total += steps
+            layers[label] = total
+    note = _bands(ax, layers, [each for colour in COLOURS for each in (colour, GREY)])
+    if use.apart():
+        times, values = use.fragmentation().thinned(_POINTS).curve()
+        ax.plot(times, values, drawstyle="steps-post", color=INK, linewidth=1, label="idle, of no use to the mix")
+    legend(ax, "upper left", (1.0, 1.0))
+    ax.set_ylabel("GPUs")
     time_axis(ax, result)
-    share = 100 * use.allocated().integral() / (there.integral() or 1.0)
+    share = 100 * use.allocated().integral() / (total.integral() or 1.0)
     return tidy(ax, title=title, default=f"allocated GPUs, {share:.1f} % of those in service{note}")
 
 

@@ -136,11 +136,13 @@ class DeviceTable(NodeTable):
         return table
 
     def copy(self) -> Self:
+        """Return a copy."""
         table = super().copy()
         table.devices, table.users = self.devices.copy(), self.users.copy()
         return table
 
     def full(self) -> Self:
+        """Return the table with nothing taken."""
         table = super().full()
         table.devices, table.users = self.all_devices.copy(), np.zeros_like(self.users)
         return table

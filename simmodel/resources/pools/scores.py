@@ -185,27 +185,28 @@ def mix_of(jobs: Iterable[Job], popularity: float = 0.95) -> str:
     >>> mix_of([Job(run=1, cores_per_node=4, nodes=1, gpus_per_node=0.5)] * 3 + [Job(run=1, processors=2)])
     '3*4/0.5+1*2/0'
     """
-    counts: Counter[tuple[int, int, int, str]] = Counter()
-    for job in jobs:
-        gpus = job.gpus_per_node
-        cores = job.processors if job.nodes is None else job.cores_per_node
-        each, number = (round(gpus * WHOLE), 1) if 0 < gpus < 1 else (WHOLE * (gpus > 0), int(gpus))
-        counts[cores, each, number, job.gpu.partition(":")[0]] += 1
-    return mix_of_counts(counts, popularity)
+    return mix_of_counts(
+        Counter(
+            (
+                job.processors if job.nodes is None else job.cores_per_node,
+                round(job.gpus_per_node, 3),
+                job.gpu.partition(":")[0],
+            )
+            for job in jobs
+        ),
+        popularity,
+    )
 
 
-def mix_of_counts(counts: Mapping[tuple[int, int, int, str], int], popularity: float = 0.95) -> str:
-    """Return the mix as :func:`mix_of`, given how often each request occurs.
-
-    A request: cores, thousandths of each GPU, number of GPUs, types.
-    """
+def mix_of_counts(counts: Mapping[tuple[int, float, str], int], popularity: float = 0.95) -> str:
+    """Return the mix as :func:`mix_of`, given how often each request occurs: its cores, its GPUs, and their types."""
     total, covered, found = sum(counts.values()), 0, []
-    for count, (cores, each, number, gpu) in sorted(((n, kind) for kind, n in counts.items()), reverse=True):
+    rows = [(count, cores, min(gpus, 1), gpus, kind) for (cores, gpus, kind), count in counts.items()]
+    for count, cores, _, gpus, kind in sorted(rows, reverse=True):
         if covered >= popularity * total:
             break
         covered += count
-        amount = f"{number if each == WHOLE else each / WHOLE:g}"
-        found.append(f"{count}*{cores}/{amount}" + (f"/{gpu}" if gpu else ""))
+        found.append(f"{count}*{cores}/{gpus:g}" + (f"/{kind}" if kind else ""))
     return "+".join(found)
 
 
@@ -241,7 +242,9 @@ class FGD(Score):
         self._each, self._row = np.unique([each or WHOLE * 1000 for each in thousandths], return_inverse=True)
         self._types = [row[3] for row in rows]
 
-    def _usable(self, cores: Any, enough: Any, sums: Any, allowed: Any) -> Any:
+    def _usable(
+        self, cores: Scores, enough: Thousandths, sums: Thousandths, allowed: NDArray[np.bool_] | None
+    ) -> Thousandths:
         """Return the thousandths that the requests could use, times their counts, summed.
 
         Parameters
@@ -258,7 +261,8 @@ class FGD(Score):
         met &= cores >= self._cores.reshape(shape)
         if allowed is not None:
             met &= allowed
-        return ((met * sums[self._row]) * self._count.reshape(shape)).sum(axis=0)
+        usable: Thousandths = ((met * sums[self._row]) * self._count.reshape(shape)).sum(axis=0)
+        return usable
 
     def fragments(self, devices: DeviceView, nodes: Numbers, cores: Scores, left: Thousandths) -> Scores:
         """Return the free thousandths of states of nodes that the mix cannot use, on average over its requests.
@@ -306,12 +310,12 @@ class FGD(Score):
         after = self._usable(free - cores, then.sum(axis=1), (then * rest).sum(axis=1), allowed)
         return self._gone(before, after, each * count)
 
-    def _gone(self, before: Any, after: Any, taken: int) -> Any:
+    def _gone(self, before: Thousandths, after: Thousandths, taken: int) -> Scores:
         """Return the score of a change of what is usable, when some thousandths are taken."""
         less = (taken - (before - after) / int(self._count.sum())) / WHOLE
         return np.trunc(100 / (1 + np.exp(-less)))
 
-    def _allowed(self, devices: DeviceView, nodes: Numbers) -> Any:
+    def _allowed(self, devices: DeviceView, nodes: Numbers) -> NDArray[np.bool_] | None:
         """Return by request and node whether a device has a type that the request may have; ``None``: all do."""
         if not any(self._types):
             return None

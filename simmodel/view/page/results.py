@@ -101,19 +101,18 @@ def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> P
 
 def _gpus(page: Page, use: GpuUse, result: JobRecord) -> None:
     """Add who held the GPUs, a row each, if the record tells them apart, and how many were allocated by type."""
-    for partition in use.partitions if use.apart else ():
-        row, edges, labels, height = use.rows(partition)
-        holder = np.full(len(use.held), -1)
-        holder[: len(result.runs)] = rows_of(result.jobs["job"], use.held["holder"][: len(result.runs)])
+    for partition in filter(use.apart, use.tables):
+        names, row, edges = use.strips(partition)
+        job = np.append(rows_of(result.jobs["job"], result.runs["job"]), np.full(len(use.held), -1))  # claims follow
         end = np.where(np.isnan(use.held["end"]), result.ended, use.held["end"])
         page.boxes(
-            "executions by GPU" + (f" of {partition}" if len(use.partitions) > 1 else ""),
-            holder[row],
+            "executions by GPU" + (f" of {partition}" if len(use.tables) > 1 else ""),
+            job[row],
             edges[:, 0],
             edges[:, 1],
-            height,
+            len(names),
             span=(use.held["start"][row], end[row]),
-            labels=labels,
+            labels=[(number, number + 1, name) for number, name in enumerate(names)],
             others="a claim of a process",
             axis="GPU",
             empty="no GPU was ever held",
