@@ -143,14 +143,14 @@ MORE_IS_BETTER = frozenset(
 
 
 def has_gpus(result: JobRecord) -> bool:
-    """Whether a result is of a cluster some of whose nodes have GPUs, as its scenario says.
+    """Whether a result says which GPUs of a cluster were held: some of its nodes have GPUs, and its runs amounts.
 
     >>> from simmodel import simulate
     >>> has_gpus(simulate(4, [], "fcfs"))
     False
     """
     partitions = result.scenario.get("platform", {}).get("partitions", ())
-    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ()))
+    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ())) and "gpus" in result.runs
 
 
 def metrics_of(columns: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -52,7 +52,7 @@ class GpuUse:
     Raises
     ------
     InputError
-        its cluster has no GPUs, or is not known
+        its cluster has no GPUs, or it does not say what was held of them
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class GpuUse:
 
     def __init__(self, result: JobRecord) -> None:
         if not has_gpus(result):
-            raise InputError("must be of a cluster whose nodes have GPUs", source=result.name)
+            raise InputError("must be a run on nodes with GPUs that says what was held of them", source=result.name)
         spec: ClusterSpec = from_dict(result.scenario["platform"])
         self._result = result
         self.held = result.held()
@@ -141,7 +141,10 @@ class GpuUse:
     def apart(self, partition: str | None = None) -> bool:
         """Whether it is known which devices were held, of a partition or of all."""
         counted = self.spans["device"] < 0
-        return not (counted if partition is None else counted & (self.spans["place"] == partition)).any()
+        return (
+            "devices" in self.held
+            and not (counted if partition is None else counted & (self.spans["place"] == partition)).any()
+        )
 
     def _check_apart(self, partition: str | None = None) -> None:
         if not self.apart(partition):

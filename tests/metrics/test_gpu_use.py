@@ -72,12 +72,18 @@ def test_a_reservation_is_on_the_gpus_of_its_partition():
 def test_a_result_without_gpus_has_no_such_metrics():
     result = simulate(4, [Job(run=5)], "fcfs")
     assert "gpu_utilisation" not in result.METRICS
-    with pytest.raises(InputError, match="whose nodes have GPUs"):
+    with pytest.raises(InputError, match="on nodes with GPUs"):
         GpuUse(result)
     with_them = simulate(SPEC, [Job(run=5, **HALF)], "fcfs")
     assert with_them.METRICS.keys() <= with_them.metrics().keys()
     table = compare([result, with_them], ["gpu_utilisation"])
     assert np.isnan(table["gpu_utilisation"]).tolist() == [True, False]
+
+
+def test_a_file_that_does_not_say_what_was_held_has_no_such_metrics(tmp_path):
+    result = simulate(SPEC, [Job(run=5, **HALF)], "fcfs")
+    result.to_json(tmp_path / "a.json", jobs=True)
+    assert "gpu_utilisation" not in load_result(tmp_path / "a.json").metrics()
 
 
 def fragments(mix, cores, left, kind):
