@@ -27,6 +27,7 @@ __all__ = [
     "STATES",
     "Draws",
     "Model",
+    "Segments",
     "as_steps",
     "draws_of",
     "model_by_node",
@@ -62,10 +63,9 @@ class Draws:
 
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
         """Return the power of some of the spans over time, W."""
-        start, end, watts = (self.spans[name][rows] for name in ("start", "end", "watts"))
-        wide = watts.astype(np.longdouble)  # so that what begins and ends leaves nothing behind
-        times, changes = np.append(start, end), np.append(wide, -wide)
-        drawn = Steps.from_changes(times, changes, self.started, self.ended)
+        spans = self.spans.where(rows)
+        wide = spans["watts"].astype(np.longdouble)  # so that what begins and ends leaves nothing behind
+        drawn = Steps.from_spans(spans, wide, self.started, self.ended)
         return drawn if self.factor is None else drawn.combine(self.factor, np.multiply)
 
     def amounts(self, signal: Signal | None = None) -> NDArray[np.float64]:
@@ -300,10 +300,11 @@ def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.i
     return which, np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(low, length)
 
 
-class _Cut:
+class Segments:
     """Spans of several units cut at each other's ends: segments in which nothing changes.
 
-    Instants count by rank, so that spans that meet do so exactly.
+    ``unit, start, end`` of each; those that are not ``real`` lie between two units. Instants count by rank, so that
+    spans that meet do so exactly.
     """
 
     def __init__(self, *spans: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]) -> None:
@@ -329,12 +330,11 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     """Return the spans of the nodes of a place: of what stands idle, of cores and of GPUs."""
     count = len(nodes.cores)
     spans = held_spans(held, result.started, result.ended)
-    known = np.array([each is not None and len(each) > 0 for each in held["nodes"].tolist()], dtype=bool)
-    row = np.repeat(np.flatnonzero(known), [len(each) for each in held["nodes"][known].tolist()])
+    row = spans["row"]
     away = result.down_by_node(place)
     every = np.arange(count), np.full(count, result.started), np.full(count, result.ended)
     mine, gone = ((each["node"], each["start"], each["end"]) for each in (spans, away))
-    cut = _Cut(every, mine, gone)
+    cut = Segments(every, mine, gone)
     which, segment = cut.pieces(*mine)
     total = len(cut.real)
     down = np.zeros(total, dtype=bool)
@@ -404,7 +404,7 @@ def _gpu_watts(
 def _through(conversion: Conversion, spans: Spans) -> Spans:
     """Return what a conversion takes to give spans of watts, which share its losses in proportion."""
     unit, start, end = spans["node"] // conversion.nodes, spans["start"], spans["end"]
-    cut = _Cut((unit, start, end))
+    cut = Segments((unit, start, end))
     which, segment = cut.pieces(unit, start, end)
     watts = spans["watts"][which]
     given = np.bincount(segment, watts, len(cut.real))

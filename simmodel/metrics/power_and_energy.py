@@ -106,10 +106,7 @@ def _up(result: JobRecord, group: _Group) -> Steps:
         steps = Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
         held = _busy_spans(result.held_while_down(group.place))
         held = held.where(np.isin(held["node"], group.nodes))
-        ones = np.ones(len(held))
-        return steps + Steps.from_changes(
-            np.append(held["start"], held["end"]), np.append(ones, -ones), result.started, result.ended
-        )
+        return steps + Steps.from_spans(held, np.ones(len(held)), result.started, result.ended)
     return result.capacity(group.place).scaled(group.share / group.size)
 
 
@@ -134,8 +131,7 @@ def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
             runs = runs.where(np.isin(runs["node"], group.nodes))
             spans = _busy_spans(runs) if model == "node" else runs
             weight = np.ones(len(spans)) if model == "node" else runs["processors"] / group.size
-            times, changes = np.append(spans["start"], spans["end"]), np.append(weight, -weight)
-            return Steps.from_changes(times, changes, result.started, result.ended)
+            return Steps.from_spans(spans, weight, result.started, result.ended)
     return result.busy(group.place).scaled(group.share / group.size)
 
 
