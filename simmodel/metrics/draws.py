@@ -64,8 +64,7 @@ class Draws:
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
         """Return the power of some of the spans over time, W."""
         spans = self.spans.where(rows)
-        wide = spans["watts"].astype(np.longdouble)  # so that what begins and ends leaves nothing behind
-        drawn = Steps.from_spans(spans, wide, self.started, self.ended)
+        drawn = Steps.from_spans(spans, spans["watts"], self.started, self.ended)
         return drawn if self.factor is None else drawn.combine(self.factor, np.multiply)
 
     def amounts(self, signal: Signal | None = None) -> NDArray[np.float64]:

@@ -90,7 +90,7 @@ class Steps(Shown):
         >>> Steps.from_spans(Table({"start": [0.0, 5.0], "end": [9.0, 7.0]}), [2, 1], start=0, end=10).values
         array([2., 3., 2., 0.])
         """
-        each = _floats(amounts)
+        each = np.asarray(amounts, dtype=np.longdouble)  # so that what begins and ends leaves nothing behind
         times, changes = np.append(spans["start"], spans["end"]), np.append(each, -each)
         return cls.from_changes(times, changes, start, end)
 

@@ -39,11 +39,7 @@ if TYPE_CHECKING:
     from simmodel.platform.signals import Signal
     from simmodel.platform.supply import PowerSupply
 
-<<<<<<< HEAD
-__all__ = ["cdf", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
-=======
-__all__ = ["cdf", "gpus_over_time", "power_over_time", "queue", "utilisation", "value_by_bin"]
->>>>>>> hub/w50devices
+__all__ = ["cdf", "gpus_over_time", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
 # Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
@@ -216,7 +212,6 @@ def power_over_time(
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
 
 
-<<<<<<< HEAD
 def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
     """Return the parts of :func:`simmodel.metrics.power_by_state` in kW, each on those before: the last is all power.
 
@@ -237,14 +232,9 @@ def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[s
     return found
 
 
-def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
-    """Fill the band between each layer and the one before; return a note on the averaging."""
-    below: float | NDArray[np.float64] = 0.0
-=======
 def _bands(ax: Axes, layers: Mapping[str, Steps], colours: Sequence[str] = _BANDS) -> str:
     """Fill the band between each layer and the one before; return a note on the averaging."""
     below: NDArray[np.float64] | float = 0.0
->>>>>>> hub/w50devices
     note, most = "", 0.0
     edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
     for (label, steps), colour in zip(layers.items(), cycle(colours), strict=False):
