@@ -11,6 +11,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.records.steps import Steps, held_spans
+from simmodel.records.task_record import MOMENTS, PHASES, WORKING, TaskRecord, positions
 from simmodel.work.measured import Measured
 from simmodel.work.table import Table, rows_of
 
@@ -36,8 +37,9 @@ __all__ = [
 ]
 
 Model = Literal["node", "linear"]
-STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other")
-"""What watts are drawn for: standing by, the cores of jobs, their GPUs, states of nodes, and what is no node."""
+STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other", *WORKING[:-1])
+"""What watts are drawn for: standing by, the cores of jobs and executions of tasks, GPUs of jobs, states of nodes, what
+is no node, and the phases of tasks before their execution."""
 IDLE, LOAD, GPUS, OTHER = (STATES.index(name) for name in ("idle", "load", "gpus", "other"))
 NOBODY, CLAIMS = -1, -2
 """Holders that are no jobs."""
@@ -53,12 +55,15 @@ class Draws:
 
     ``place`` is the number of a row of the record's places (-1: besides them), ``node`` -1 where nodes are not
     identified, ``holder`` the number of a row of its jobs, :data:`NOBODY` or :data:`CLAIMS`, ``state`` that of one of
-    :data:`STATES`. ``factor`` is the PUE over time, ``None``: 1.
+    :data:`STATES`. ``work`` are the jobs or the tasks, ``places`` the names of the places or the processors, ``factor``
+    is the PUE over time, ``None``: 1.
     """
 
     spans: Table
     started: float
     ended: float
+    work: Table
+    places: tuple[str, ...]
     factor: Steps | None = None
 
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
@@ -111,7 +116,7 @@ def sums(key: NDArray[np.int64], values: NDArray[np.float64], count: int) -> NDA
 
 
 def draws_of(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     *,
     model: Model | None = None,
     idle_power: float | None = None,
@@ -119,7 +124,10 @@ def draws_of(
     supply: PowerSupply | None = None,
 ) -> Draws:
     """Return all that draws power in a run; parameters as of :func:`simmodel.metrics.power`."""
-    supply, started, ended = supply_of(result, supply), result.started, result.ended
+    supply = supply_of(result, supply)
+    if isinstance(result, TaskRecord):
+        return _drawn([_of_tasks(result)], result, result.tasks, result.processors["processor"].tolist(), supply)
+    result = result.in_seconds
     measured = _measured(result)
     parts: list[Spans] = []
     for number, row in enumerate(result.places.rows()):
@@ -135,16 +143,24 @@ def draws_of(
                 raise InputError(f"must be none: the nodes of {name} are not identified", place="supply.conversions")
             found = _counted(result, row, held, idle_power, load_power)
         parts.append({**found, "place": np.full(len(found["watts"]), number)})
+    return _drawn(parts, result, result.jobs, result.places["place"].tolist(), supply)
+
+
+def _drawn(
+    parts: list[Spans], result: JobRecord | TaskRecord, work: Table, places: list[str], supply: PowerSupply | None
+) -> Draws:
+    """Return all spans together, with what is always drawn besides and the PUE."""
+    started, ended = result.started, max(result.ended, result.started)
     if supply is not None and supply.fixed:
         always: Any = (NOBODY, NOBODY, started, ended, supply.fixed, NOBODY, OTHER)
         parts.append({name: np.array([value]) for name, value in zip(_COLUMNS, always, strict=True)})
     spans = Table({name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS})
     spans = spans.where((spans["watts"] != 0) & (spans["end"] > spans["start"]))
-    drawn = Draws(spans, started, ended)
+    drawn = Draws(spans, started, ended, work, tuple(places))
     return drawn if supply is None else attrs.evolve(drawn, factor=_pue(supply, drawn))
 
 
-def supply_of(result: JobRecord, given: PowerSupply | None) -> PowerSupply | None:
+def supply_of(result: JobRecord | TaskRecord, given: PowerSupply | None) -> PowerSupply | None:
     """Return how power reaches the nodes: as given, else as the cluster of the run has it; ``None``: nothing is lost.
 
     Raises
@@ -371,8 +387,8 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
 
 
 def _stacked(*parts: tuple[Any, ...]) -> Spans:
-    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state is one number."""
-    columns = [[*each[:-1], np.full(len(each[0]), each[-1])] for each in parts]
+    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state may be one number."""
+    columns = [[*each[:-1], np.broadcast_to(each[-1], len(each[0]))] for each in parts]
     found = (np.concatenate(each) for each in zip(*columns, strict=True))
     return dict(zip(_COLUMNS[1:], found, strict=True))
 
@@ -438,3 +454,55 @@ def _counted(result: JobRecord, row: Row, held: Table, idle_power: float | None,
         (nowhere, held["start"], held["end"], stand, held["row"], IDLE),
         (nowhere, held["start"], held["end"], work, held["row"], LOAD),
     )
+
+
+# ---------------------------------------------------------------------- processors of a machine
+
+
+def _of_tasks(result: TaskRecord) -> Spans:
+    """Return the spans of the processors of a machine: of what stands idle, and of each phase of tasks.
+
+    A core that works for others draws its load power, whatever its own task does; those that it serves share it.
+    """
+    table, specs = result.processors, [spec for _, spec in result.spec.each_processor()]
+    idle, load = (table[name].astype(np.float64) for name in ("idle_power", "load_power"))
+    ends = np.where(np.isnan(result.cpu_phases["end"]), result.ended, result.cpu_phases["end"])
+    row_of = {task: row for row, task in reversed([*enumerate(map(str, result.tasks["task"].tolist()))])}
+    served, halted_of = (
+        np.array([row_of.get(str(task), NOBODY) for task in each["task"].tolist()], dtype=np.int64)
+        for each in (result.cpu_phases, result.stopped)
+    )
+    cores = positions(result.cpu_phases["core"], table["processor"].tolist())
+    rows = [(cores, result.cpu_phases["start"], ends, served, np.full(len(cores), LOAD), np.ones(len(cores)))]
+    stopped = result.stopped
+    halted = positions(stopped["processor"], table["processor"].tolist())
+    watts = np.tile(load, (len(STATES), 1))
+    for name in WORKING:
+        at, number = PHASES.index(name), LOAD if name == WORKING[-1] else STATES.index(name)
+        own = [getattr(spec, f"{name}_power", None) for spec in specs]
+        watts[number] = [full if each is None else each for each, full in zip(own, load.tolist(), strict=True)]
+        spans = result.spans[0][at], result.spans[1][at]
+        part = result.tasks["cores"] / table["cores"][result.placed]
+        rows.append((result.placed, *spans, np.arange(len(part)), np.full(len(part), number), part))
+        part = stopped["cores"] / table["cores"][halted]
+        spans = stopped[MOMENTS[at]], stopped[MOMENTS[at + 1]]
+        rows.append((halted, *spans, halted_of, np.full(len(part), number), part))
+    unit, start, end, holder, state, part = (np.concatenate(each) for each in zip(*rows, strict=True))
+    known = (unit >= 0) & (end > start)  # nan: not reached
+    serves = (np.arange(len(unit)) < len(cores))[known]
+    unit, start, end, holder, state, part = (each[known] for each in (unit, start, end, holder, state, part))
+    low, high = result.started, max(result.ended, result.started)
+    every = np.arange(len(idle)), np.full(len(idle), low), np.full(len(idle), high)
+    cut = Segments(every, (unit, start, end))
+    which, segment = cut.pieces(unit, start, end)
+    others = np.bincount(segment, serves[which], len(cut.real))[segment]
+    part = np.where(serves[which], 1 / np.maximum(others, 1), np.where(others > 0, 0.0, part[which]))
+    free = np.where(cut.real, 1 - np.bincount(segment, part, len(cut.real)), 0.0) * idle[cut.unit]
+    nobody, where, holder, state = np.full(len(free), NOBODY), cut.unit[segment], holder[which], state[which]
+    spans = cut.start[segment], cut.end[segment]
+    found = _stacked(
+        (cut.unit, cut.start, cut.end, free, nobody, IDLE),
+        (where, *spans, part * idle[where], holder, IDLE),
+        (where, *spans, part * (watts[state, where] - idle[where]), holder, state),
+    )
+    return {**found, "place": found["node"], "node": np.full(len(found["node"]), NOBODY)}

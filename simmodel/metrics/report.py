@@ -72,7 +72,9 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
     kept = CHECKPOINT_METRICS if "checkpoint_time" in metrics else ()
     rows += [(CHECKPOINT_METRICS[name][1], metric_text(name, metrics[name])) for name in kept]
-    if "energy" in metrics:
+    if metrics.get("energy") == 0:
+        rows.append(("energy", "not known: nothing on the platform has watts"))
+    elif "energy" in metrics:
         rows.append(("energy", f"{figures(metrics['energy'])} kWh, {figures(metrics['energy_idle'])} kWh of it idle"))
         rows += [(name, figures(amount)) for name, amount in metrics["costs"].items()]
     of_gpus = [name for name in GPU_METRICS if math.isfinite(metrics.get(name, math.nan))]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Job, Workload, load_result, simulate, start
+from simmodel import Cluster, Environment, Job, Workload, load_result, simulate, start
 from simmodel.catalogue import load_platform
 from simmodel.cli import main
 from simmodel.metrics import energy, energy_by, footprint, node_energy, power, power_by_state
@@ -123,6 +123,24 @@ def test_nodes_say_themselves_whether_their_load_is_switched(tmp_path):
     assert energy_by(load_result(tmp_path / "run.sqlite"))["energy"].tolist() == [3000, 3000, 0]
     only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1], "easy")
     assert energy(only).total == sums_up(only) == node_energy(only)["energy"].sum() == 3000
+
+
+def test_joules_are_of_seconds_whatever_the_unit_of_time():
+    """2 of 4 cores for 10 min draw 20 W, and 10 W stand by for 10 min more."""
+    env = Environment(unit="min")
+    node = NodeSpec(cores=4, idle_power=10, load_power=30)
+    cluster = Cluster(env, ClusterSpec(partitions=[PartitionSpec(nodes=[node])]), "easy")
+    cluster.submit(Job(processors=2, run=10))
+    cluster.submit(Job(processors=4, run=10, submit=0))
+    env.run()
+    result = cluster.result()
+    assert result.time_unit == "min"
+    assert energy(result).total == sums_up(result) == 600 * (20 + 30)
+    assert node_energy(result)["energy"].tolist() == [600 * 50]
+    assert result.metrics(signals={"price": Signal([0, 600], [1, 2], end=1e4)})["costs"]["price"] == pytest.approx(
+        footprint(result, Signal([0, 600], [1, 2], end=1e4))
+    )
+    assert energy_by(result, "job", model="node", load_power=10)["energy"].tolist() == [6000, 6000, 0]
 
 
 ROWS = st.lists(
