@@ -156,7 +156,8 @@ def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -
     """
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    if supply is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+    slept = result.changes is not None and "until" in result.changes
+    if slept or supply is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
 

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from simmodel.resources.pools.allocation import Allocation, NodeTable
 from simmodel.resources.pools.counts import COUNTED, PoolProfile
 from simmodel.resources.pools.nodes import NodePool
-from simmodel.scheduling.protocol import Policy
+from simmodel.scheduling.protocol import Decision, Policy, Wake, WakeAt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
@@ -194,7 +196,10 @@ class Outlook:
         elif self._spare is not None:
             found = self._now(self._spare, job)
             return (INFINITY, None) if found is None else (self._place.env._now, found)
+        place = self._place
         at, allocation = self.profile.earliest(job, job.planned)
+        if at > place.env._now and place.dozing and place.begins_now(job, at, allocation):
+            at = place.env._now  # its nodes boot from now on
         if at < INFINITY:
             self._spares.drop(self._place, job)
         elif self._spare is None and self._place.running.endless:
@@ -203,16 +208,33 @@ class Outlook:
 
     def make_room(self, job: LiveJob, head: LiveJob) -> Any:
         """Return the allocation with which a job can start now without delaying another one, or ``None``."""
+        place = self._place
         if self._spare is None:
-            return self.profile.make_room(job, job.planned, head)
+            found = self.profile.make_room(job, job.planned, head)
+            if found is None and place.dozing and (asleep := place.allocate(job)) is not None:
+                found = self.profile.make_room(job, job.planned, head, (place.ready(asleep), asleep))
+            return found
         self._beside = job
         return self._spare.room(job)
 
     def take(self, job: LiveJob, at: float, allocation: Any) -> None:
         """Plan a job, which may just have started."""
-        self.profile.take(job, at, job.planned, allocation)
+        self.profile.take(job, at, self._seconds(job, at, allocation), allocation)
         if self._spare is not None and self._beside is job and job.state != "waiting":
             self._spare.take(job)
+
+    def _seconds(self, job: LiveJob, at: float, allocation: Any) -> float:
+        """Return how long a job holds its nodes from an instant (s) on: now also while they boot."""
+        boots = self._place.dozing and at == self._place.env._now
+        return self._place.ready(allocation) - at + job.planned if boots else job.planned
+
+    def ahead(self, job: LiveJob, at: float, allocation: Any) -> Iterator[Decision]:
+        """Wake the nodes of a job that is planned for an instant (s) in time, or decide again then."""
+        place, now = self._place, self._place.env._now
+        nodes = place.asleep_of(allocation) if place.dozing else ()
+        if nodes:
+            begin = at - (place.ready(allocation) - now)
+            yield Wake(place, nodes, job) if at <= place.ready(allocation) or begin <= now else WakeAt(begin)
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start, which may be a step just after it."""

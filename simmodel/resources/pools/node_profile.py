@@ -124,33 +124,39 @@ class NodeProfile:
         """
         return self._from(job, self._now, duration, within)
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
+    def make_room(
+        self, job: LiveJob, duration: float, planned: LiveJob, booted: tuple[float, Allocation] | None = None
+    ) -> Allocation | None:
         """Return an allocation to start the job with now, or ``None`` if planned work would have to start later.
 
         Planned work may move to other nodes at its planned instant. Where nodes alone matter, a job that runs past that
-        instant first gets those that the planned work can do without.
+        instant first gets those that the planned work can do without. ``booted``: when certain nodes are up (s),
+        which the job holds from now on, and these.
         """
+        up, own = (self._now, None) if booted is None else booted
         if planned not in self._taken:
-            return self.fits(job, duration)
+            return self.fits(job, duration) if own is None else self._on(own, up, duration)
         at, span, allocation = self._taken[planned]
         need, other = self._need_of(job), self._need_of(planned)
         past = duration > self.instant(at) - self._now
         asked = need, other
         by_nodes = self._plain and all(isinstance(each, Request) and each.by_nodes for each in asked)
-        if not by_nodes:
+        if not by_nodes and own is None:
             if past and self._steps[self._index(at)].cores < need.processors:
                 return None  # too few cores beside the planned work, on any nodes
             if (found := self.fits(job, duration)) is not None:
                 return found
         self.give_back(planned, at, span)
-        if by_nodes and past:
+        if own is not None:
+            found = self._on(own, up, duration)
+        elif by_nodes and past:
             found = self._least(0, self._now + duration).allocate(need, self._spared(need, other, at, span))
         else:
             found = self._from(job, self._now, duration)
         if found is not None:
-            self.take(job, self._now, duration, found)
+            self.take(job, self._now, up - self._now + duration, found)
             moved = self._from(planned, at, span)
-            self.give_back(job, self._now, duration)
+            self.give_back(job, self._now, up - self._now + duration)
             found, allocation = (None, allocation) if moved is None else (found, moved)
         self.take(planned, at, span, allocation)
         return found

@@ -19,6 +19,7 @@ from simmodel.resources.pools.node_states import NodePromise, NodeStates
 from simmodel.resources.pools.placements import placement_named
 from simmodel.resources.pools.pool import Consumables, Pool
 from simmodel.resources.pools.profile import CountProfile, ends_of
+from simmodel.resources.pools.sleeping import Sleeping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -252,6 +253,8 @@ class NodePool(Pool):
     """
 
     _resized_by = "leave(nodes) or join(nodes)"
+    _sleeps = True
+    """Whether its nodes may sleep."""
 
     def __init__(
         self,
@@ -288,6 +291,8 @@ class NodePool(Pool):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
+        if self._sleeps and any(kind.watts.can_sleep for kind in partition.nodes):
+            self.sleeping = Sleeping(self)
         wants = placement.choice is not None and placement.choice.tells_devices
         if wants or any(kind.gpu_types for kind in partition.nodes):
             self.tell_devices()
@@ -362,6 +367,7 @@ class NodePool(Pool):
             anywhere is not None
             and anywhere.all_waiting
             and not self.windows
+            and not self.dozing
             and not self.consumables.capacity
             and self.up == self._all_cores
         )
@@ -375,6 +381,7 @@ class NodePool(Pool):
             and whole.queue_known
             and not whole.odd
             and not self.windows
+            and not self.dozing
             and not self.consumables.capacity
             and self.free + whole.held == self.up
         )
@@ -396,7 +403,7 @@ class NodePool(Pool):
         Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
         certain nodes, nor jobs that are planned with another time than they will be while they run.
         """
-        if self.windows or self.consumables.capacity or self._strict or self._table.apart is not None:
+        if self.windows or self.consumables.capacity or self._strict or self._table.apart is not None or self.dozing:
             return None
         states, table = self._states, self.table
         if states is None:
@@ -502,7 +509,7 @@ class NodePool(Pool):
         if job.processors > self.free:
             return False
         states = self._states
-        if states is not None and not self._stale and not self.windows:
+        if states is not None and not self._stale and not self.windows and not self.dozing:
             enough = states.fits(job)
             if enough is not None:
                 return enough
@@ -514,7 +521,8 @@ class NodePool(Pool):
         fits = self._fitting.get((need, ahead))
         if fits is None:
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
-        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        fits = fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        return fits and (not self.dozing or self._worth_waking(job, need))
 
     def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
         """Whether the job could start now with exactly this allocation, and it meets the job's request.
@@ -554,7 +562,14 @@ class NodePool(Pool):
 
     def allocate(self, job: LiveJob) -> Allocation | None:
         """Return the allocation that the job would get now, or ``None``; nothing is taken."""
-        return self._clear(self._ahead(job)).allocate(self.need_of(job)) if self.fits(job) else None
+        return self._chosen(job) if self.fits(job) else None
+
+    def _chosen(self, job: LiveJob) -> Allocation | None:
+        """Return the nodes that the placement chooses now, awake ones if there are enough, or ``None``."""
+        table, need = self._clear(self._ahead(job)), self.need_of(job)
+        if self.dozing and self.sleeping is not None:
+            return self.sleeping.allocate(need, table)
+        return table.allocate(need)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
@@ -582,9 +597,13 @@ class NodePool(Pool):
     def _node_profile(self) -> NodeProfile:
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
+        table = self.table
+        if self.dozing and self.sleeping is not None:
+            table = self.sleeping.awake()
+            windows += self.sleeping.windows()
         return NodeProfile(
             self.env.now,
-            self.table,
+            table,
             ends,
             windows,
             need_of=self.need_of,
@@ -698,6 +717,110 @@ class NodePool(Pool):
         """Count the cores of nodes no longer in the capacity or, with -1, count them again."""
         self._capacity -= times * int(self.table.capacity[0, list(nodes)].sum())
 
+    # ------------------------------------------------------------------ nodes that sleep
+
+    def sleep(self, nodes: Nodes) -> None:
+        """Put idle nodes to sleep: they draw less, and are up again only after a boot.
+
+        A job that needs them wakes them, holds them while they boot, and starts when all are up.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, one that is down, in use or asleep, or one that cannot boot
+
+        >>> from simmodel import Environment
+        >>> from simmodel.platform import NodePower, NodeSpec, PartitionSpec
+        >>> from simmodel.resources import NodePool
+        >>> power = NodePower(idle=95, load=190.7, off=9.75, boot=("150s", 125), stop=("6s", 101))
+        >>> env = Environment(); pool = NodePool(env, "batch", PartitionSpec(nodes=[NodeSpec(count=2, power=power)]))
+        >>> pool.sleep("node1"); pool.asleep, pool.free
+        ((1,), 2)
+        >>> pool.wake("node1"); pool.asleep, pool.booting
+        ((), (1,))
+        >>> env.run(); env.now, pool.booting
+        (156.0, ())
+        """
+        self._change_sleep(nodes, wakes=False)
+
+    def wake(self, nodes: Nodes, job: int | str | None = None) -> None:
+        """Begin to boot nodes that sleep, once they are off.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+        job
+            the id of the job that they are woken for, to which the energy of the boot belongs
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that does not sleep
+        """
+        self._change_sleep(nodes, wakes=True, job=job)
+
+    def _change_sleep(self, nodes: Nodes, *, wakes: bool, job: int | str | None = None) -> None:
+        part, sleeping = self.part(nodes), self.sleeping
+        if sleeping is None:
+            return super().wake(nodes) if wakes else super().sleep(nodes)
+        reason = sleeping.why_not_wake(part) if wakes else sleeping.why_not_sleep(part)
+        if reason is not None:
+            raise InputError(reason, place="nodes")
+        if wakes:
+            sleeping.wake(part, job)
+            self.came_free()
+        else:
+            sleeping.sleep(part)
+
+    @property
+    def asleep(self) -> tuple[int, ...]:
+        """The numbers of the nodes that sleep, or stop to do so, ascending."""
+        return () if self.sleeping is None else tuple(sorted(self.sleeping.asleep))
+
+    @property
+    def booting(self) -> tuple[int, ...]:
+        """The numbers of the nodes that boot, or will once they have stopped, ascending."""
+        return () if self.sleeping is None else tuple(sorted(self.sleeping.booting))
+
+    def wakes_for(self, job: LiveJob) -> bool:
+        """Wake the nodes that a claim needs; return whether they are not up yet."""
+        allocation = self._chosen(job)
+        assert allocation is not None
+        return self.sleeping is not None and self.sleeping.wake_for(allocation.numbers, job.id)
+
+    def ready(self, allocation: Any = None) -> float:
+        """Return the instant (s) from which the nodes of an allocation, or all, are up if they are woken now."""
+        if not self.dozing or self.sleeping is None or isinstance(allocation, Grant):
+            return float(self.env.now)
+        return self.sleeping.ready(self.units if allocation is None else allocation.numbers)
+
+    def asleep_of(self, allocation: Any) -> tuple[int, ...]:
+        """Return the nodes of an allocation that sleep."""
+        if self.sleeping is None or not isinstance(allocation, Allocation):
+            return ()
+        return tuple(node for node in allocation.numbers if node in self.sleeping.asleep)
+
+    def _worth_waking(self, job: LiveJob, need: Need) -> bool:
+        """Whether a job that fits if all nodes were up fits on awake ones, or waiting for such takes no less time."""
+        assert self.sleeping is not None
+        if self.running.first_end >= self.ready() and not self.windows:
+            return True  # nothing comes free before
+        if self.sleeping.awake().fits(need) and not self.windows:
+            return True
+        return self.begins_now(job, *self._node_profile().earliest(job, job.planned))
+
+    def begins_now(self, job: LiveJob, at: float, allocation: Any) -> bool:
+        """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
+        if at <= self.env.now or not isinstance(allocation, Allocation):
+            return at <= self.env.now
+        return at <= self.ready(allocation) and self.accepts(job, allocation)
+
     # ------------------------------------------------------------------ allocation
 
     @property
@@ -730,7 +853,7 @@ class NodePool(Pool):
             width = self._width(job) if whole is not None and self._by_nodes else 0
             if width and width <= self.free and (self._states is None or self._stale):
                 return self._take_whole(job, width)
-            allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
+            allocation = self._chosen(job)
             if allocation is None:
                 raise InputError(f"cannot allocate {job} on {self.name}: it does not fit")
         if allocation.devices is not None:
@@ -738,6 +861,8 @@ class NodePool(Pool):
         if self._table.apart is not None and allocation.devices is None:
             allocation = self._table.told(allocation, self.request_for(job)) or allocation
         self.table.take(allocation)
+        if self.sleeping is not None:
+            self.sleeping.taken(allocation.numbers)
         if whole is not None:
             whole.count(job, allocation, 1)
         if self._states is not None and not self._stale:
@@ -758,6 +883,8 @@ class NodePool(Pool):
         if whole.idle is None:
             whole.find_idle(self.table)
         allocation = whole.take(job, width, None if whole.by_number else self.table.seen(self.request_for(job)))
+        if self.sleeping is not None:
+            self.sleeping.taken(allocation.numbers)
         self._missing[id(allocation)] = allocation, -1
         self._changed(self.free - width)
         return Grant(width, allocation.numbers, allocation)
@@ -765,6 +892,8 @@ class NodePool(Pool):
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
         whole, allocation = self._whole, grant.allocation
+        if self.sleeping is not None:
+            self.sleeping.left(allocation.numbers)
         if whole is not None and whole.idle is not None:  # then none of its nodes is down
             self._stale = True
             whole.give_back(allocation.numbers, allocation.processors)
