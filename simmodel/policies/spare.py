@@ -211,8 +211,10 @@ class Outlook:
         place = self._place
         if self._spare is None:
             found = self.profile.make_room(job, job.planned, head)
-            if found is None and place.dozing and (asleep := place.allocate(job)) is not None:
-                found = self.profile.make_room(job, job.planned, head, (place.ready(asleep), asleep))
+            if found is None and isinstance(place, NodePool) and place.dozing:
+                asleep = place.allocate(job)
+                if asleep is not None:
+                    found = self.profile.make_room(job, job.planned, head, (place.ready(asleep), asleep))
             return found
         self._beside = job
         return self._spare.room(job)

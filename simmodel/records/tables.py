@@ -124,8 +124,7 @@ def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[
 def change_table(changes: Sequence[Change], states: Mapping[int, NodeChange] | None = None) -> Table | None:
     """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None`` if there are none.
 
-    ``states``: the changes of the states of nodes among them, by number. Then there are the columns ``nodes``, ``until``
-    and ``job`` too.
+    ``states``: the changes of the states of nodes among them, by number; then it has ``nodes``, ``until`` and ``job``.
 
     >>> change_table([(5.0, "pool", "failure", 3, (1,))])["down"]
     array([(1,)], dtype=object)

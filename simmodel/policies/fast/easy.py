@@ -138,7 +138,11 @@ class FastEasy:
 
     def _none_fits(self, view: View, place: Pool) -> bool:
         """Whether no decision is to be made, since less is free than any job takes."""
-        return not self._promises and not place.dozing and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        return (
+            not self._promises
+            and not place.dozing
+            and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        )
 
     # ------------------------------------------------------------------ by counting
 

@@ -768,7 +768,8 @@ class NodePool(Pool):
     def _change_sleep(self, nodes: Nodes, *, wakes: bool, job: int | str | None = None) -> None:
         part, sleeping = self.part(nodes), self.sleeping
         if sleeping is None:
-            return super().wake(nodes) if wakes else super().sleep(nodes)
+            (super().wake if wakes else super().sleep)(nodes)
+            return
         reason = sleeping.why_not_wake(part) if wakes else sleeping.why_not_sleep(part)
         if reason is not None:
             raise InputError(reason, place="nodes")

@@ -28,7 +28,7 @@ class Asleep(NamedTuple):
 
 
 class Boot(NamedTuple):
-    """A boot: from when on (s), and until when, as expected and in fact; whether it fails; the job that woke the node."""
+    """A boot: since when (s), and until when, as expected and in fact; whether it fails; the job that woke the node."""
 
     node: int
     begins: float
@@ -47,7 +47,7 @@ class SleepState(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """A change of the states of nodes, for records: ``until`` when each is off, or up (s), and the job that woke them."""
+    """A change of the states of nodes, for records: when each is off, or up (s), and the job that woke them."""
 
     nodes: tuple[int, ...]
     until: tuple[float, ...]
@@ -172,8 +172,9 @@ class Sleeping:
             self.plan(at, expected)
         self._tell("wake", nodes, until, job)
 
-    def wake_for(self, nodes: Iterable[int], job: int | str) -> bool:
+    def wake_for(self, nodes: Sequence[int] | None, job: int | str) -> bool:
         """Wake those of some nodes that sleep for a job; return whether any of the nodes boots."""
+        nodes = nodes or ()
         if self.asleep and (sleeping := [node for node in nodes if node in self.asleep]):
             self.wake(sleeping, job)
         return bool(self.booting) and not self.booting.keys().isdisjoint(nodes)

@@ -223,7 +223,7 @@ class Cluster(JobLife[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of ``Preempt``, ``Hold``, ``Release``, ``Sleep``, ``Wake``, ``Resize`` and ``Start`` at a size."""
+        """The handlers of its decision types except ``Reserve``, ``WakeAt`` and plain ``Start``."""
         own: dict[type, Handler] = {Hold: self._handle_hold, Release: self._handle_release}
         own |= {Sleep: self._handle_sleep, Wake: self._handle_sleep}
         return {Preempt: partial(handle_preempt, self), **own, **self.execution.handlers}
