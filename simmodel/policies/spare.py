@@ -16,7 +16,7 @@ from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.protocol import Decision, Policy, Wake, WakeAt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
@@ -200,6 +200,7 @@ class Outlook:
         at, allocation = self.profile.earliest(job, job.planned)
         if at > place.env._now and place.dozing and place.begins_now(job, at, allocation):
             at = place.env._now  # its nodes boot from now on
+            allocation = self._awake_first(job) or allocation
         if at < INFINITY:
             self._spares.drop(self._place, job)
         elif self._spare is None and self._place.running.endless:
@@ -230,13 +231,16 @@ class Outlook:
         boots = self._place.dozing and at == self._place.env._now
         return self._place.ready(allocation) - at + job.planned if boots else job.planned
 
-    def ahead(self, job: LiveJob, at: float, allocation: Any) -> Iterator[Decision]:
-        """Wake the nodes of a job that is planned for an instant (s) in time, or decide again then."""
-        place, now = self._place, self._place.env._now
-        nodes = place.asleep_of(allocation) if place.dozing else ()
-        if nodes:
-            begin = at - (place.ready(allocation) - now)
-            yield Wake(place, nodes, job) if at <= place.ready(allocation) or begin <= now else WakeAt(begin)
+    def _awake_first(self, job: LiveJob) -> Any:
+        """Return the allocation of a job with the fewest nodes that have to boot, if plans leave it these."""
+        found = self._place.allocate(job) if isinstance(self._place, NodePool) else None
+        if found is None:
+            return None
+        return self.profile.fits_at(found, self._place.ready(found), job.planned)  # type: ignore[attr-defined]
+
+    def ahead(self, job: LiveJob, at: float, allocation: Any) -> Iterable[Decision]:
+        """Return the decisions of :func:`ahead` for a planned job."""
+        return ahead(self._place, job, at, allocation) if self._place.dozing else ()
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start, which may be a step just after it."""
@@ -249,6 +253,14 @@ class Outlook:
         self._beside = job
         found = self.profile.fits(job, job.planned, spare.table)
         return found if found is None or isinstance(found, Allocation) else spare.room(job)
+
+
+def ahead(place: Pool, job: LiveJob, at: float, allocation: Any) -> Iterator[Decision]:
+    """Wake the nodes of a job that is planned for an instant (s) in time, or decide again then."""
+    nodes, up, now = place.asleep_of(allocation), place.ready(allocation), place.env._now
+    if nodes:
+        begin = at - (up - now)
+        yield Wake(place, nodes, job) if at <= up or begin <= now else WakeAt(begin)
 
 
 class Keeping(Policy):

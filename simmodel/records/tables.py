@@ -11,6 +11,7 @@ import simpy
 
 from simmodel import __version__
 from simmodel.form import FORM
+from simmodel.platform.power import NodePower
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.platform.devices import DeviceSpec
-    from simmodel.platform.power import NodePower
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
@@ -91,7 +91,7 @@ def node_table(places: Sequence[Place]) -> Table | None:
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
-        powers += [kind.watts for kind in each]
+        powers += [getattr(kind, "power", None) or NodePower() for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:

@@ -294,8 +294,8 @@ class _Check:
     def _sleep(self, state: PlaceState, where: str) -> None:
         """Check the nodes that sleep and boot, and that the end of each boot is planned."""
         sleep = SleepState() if state.sleep is None else state.sleep
-        for each in (*sleep.asleep, *sleep.booting, *sleep.idle):
-            self._node(each[0], state.name, where)
+        for node in [each[0] for part in sleep for each in part]:
+            self._node(node, state.name, where)
         planned = {each.at for each in self.snapshot.planned if each.what == "booted" and each.about[0] == state.name}
         for boot in sleep.booting:
             if boot.ready not in planned:

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.policies.fast.count_plan import CountPlan
+from simmodel.policies.spare import ahead
 from simmodel.resources.pools.node_profile import NodeGaps, shape_of
 from simmodel.scheduling.protocol import Start
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from simmodel.resources.pools.node_profile import NodeTimes
     from simmodel.resources.pools.nodes import NodePool
     from simmodel.resources.pools.running import Entry
-    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.scheduling.protocol import Decision, OrderLike
     from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
@@ -96,10 +99,26 @@ class NodePlan(CountPlan):
             self._profile.give_back(run.started, end, allocation if planned is None else planned)
         super().started(entry)
 
+    def decide(self) -> Iterator[Decision]:
+        """Bring the plan up to date, start the jobs planned for now, and wake the nodes of others in time."""
+        place = self._place
+        if self._profile is not None:
+            self._profile.ready = place.ready_by_node()
+        yield from super().decide()
+        for job, (at, _) in list(self._starts.items()) if place.dozing else ():
+            allocation = self._where[job]
+            if place.asleep_of(allocation) and job.state == "waiting":
+                if place.begins_now(job, at, allocation):
+                    yield Start(job, place, None, allocation)
+                else:
+                    yield from ahead(place, job, at, allocation)
+
     def _new_profile(self) -> NodeGaps:
         self._where.clear()
         self._witness, self._spare = None, -1
-        return NodeGaps(self._place.env._now, self._times)
+        profile = NodeGaps(self._place.env._now, self._times)
+        profile.ready = self._place.ready_by_node()
+        return profile
 
     def _plan(self, job: LiveJob) -> float:
         request, requested = self._place.request_for(job), job.planned

@@ -799,7 +799,13 @@ class NodePool(Pool):
         """Return the instant (s) from which the nodes of an allocation, or all, are up if they are woken now."""
         if not self.dozing or self.sleeping is None or isinstance(allocation, Grant):
             return float(self.env.now)
-        return self.sleeping.ready(self.units if allocation is None else allocation.numbers)
+        ready = self.sleeping.ready()
+        latest = ready.max() if allocation is None else ready[allocation.nodes].max(initial=-np.inf)
+        return max(float(latest), float(self.env.now))
+
+    def ready_by_node(self) -> NDArray[np.float64] | None:
+        """Return from when on nodes are up (s) if they are woken now; ``None``: all are."""
+        return self.sleeping.ready() if self.dozing and self.sleeping is not None else None
 
     def asleep_of(self, allocation: Any) -> tuple[int, ...]:
         """Return the nodes of an allocation that sleep."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,9 +102,11 @@ class Sleeping:
         self._pool = pool
         self.powers = [kind.watts for kind in pool.spec.nodes for _ in range(kind.count)]
         self._can = np.array([each.can_sleep for each in self.powers])
-        self._boots = [each.expected_boot for each in self.powers]
+        self._boots = np.array([each.expected_boot for each in self.powers])
+        self._off = np.full(len(self.powers), -inf)  # of nodes that sleep, when they are expected to be off
+        self._up = np.full(len(self.powers), -inf)  # of nodes that boot, when they are expected to be up
         self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
-        self._kept: tuple[tuple[int, float], NodeTable] | None = None
+        self._kept: tuple[Any, NDArray[np.float64], NodeTable | None] = None, self._up, None
         self.asleep: dict[int, Asleep] = {}
         self.booting: dict[int, Boot] = {}
         self.idle_since: dict[int, float] = dict.fromkeys(range(len(self.powers)), float(pool.env.now))
@@ -163,7 +165,7 @@ class Sleeping:
             until.append(ready)
             if ready > now or fails:
                 boot = self.booting[node] = Boot(
-                    node, begins, max(now, expected) + self._boots[node], ready, fails, job
+                    node, begins, max(now, expected) + power.expected_boot, ready, fails, job
                 )
                 calls[ready] = max(boot.expected, calls.get(ready, 0.0))
             else:
@@ -194,8 +196,11 @@ class Sleeping:
         """Notify observers of a change of nodes, and invalidate cached answers."""
         pool = self._pool
         pool.dozing = bool(self.booting or (self.asleep and self._slow))
+        for node in nodes:
+            self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
+            self._up[node] = self.booting[node].expected if node in self.booting else -inf
         pool.altered()
-        if nodes:
+        if until:
             self.change = NodeChange(tuple(nodes), tuple(until), job)
             pool.tell("place_changed", pool, cause)
             self.change = None
@@ -227,58 +232,64 @@ class Sleeping:
 
     # ------------------------------------------------------------------ for plans
 
-    def ready(self, nodes: Iterable[int]) -> float:
-        """Return the instant (s) from which all of some nodes are expected to be up."""
-        now = latest = float(self._pool.env.now)
-        for node in nodes:
-            if node in self.asleep:
-                latest = max(latest, max(now, self.asleep[node].expected) + self._boots[node])
-            elif node in self.booting:
-                latest = max(latest, self.booting[node].expected, nextafter(now, inf))
-        return latest
-
-    def _dozing(self) -> dict[float, list[int]]:
-        """Return the nodes that are not up yet, by the instant (s) from which they could be."""
-        found: dict[float, list[int]] = {}
-        for node in (*self.asleep, *self.booting):
-            found.setdefault(self.ready([node]), []).append(node)
-        found.pop(float(self._pool.env.now), None)
-        return found
-
-    def windows(self) -> list[tuple[None, float, Allocation]]:
-        """Return until when nodes are away that sleep or boot, if they are woken now."""
-        return [(None, ready, Allocation.away(nodes)) for ready, nodes in self._dozing().items()]
+    def ready(self) -> NDArray[np.float64]:
+        """Return from when on nodes are up (s) if they are woken now, infinitely early if they are; read-only."""
+        pool = self._pool
+        token = pool.version, pool.env.now
+        if self._kept[0] != token:
+            now = float(pool.env.now)
+            ready = np.where(self._off > -inf, np.maximum(self._off, now) + self._boots, self._up)
+            ready[(-inf < self._up) & (self._up <= now)] = nextafter(now, inf)
+            ready[ready <= now] = -inf
+            self._kept = token, ready, None
+        return self._kept[1]
 
     def awake(self) -> NodeTable:
         """Return the free capacity of the nodes that are up; read-only."""
-        token = self._pool.version, self._pool.env.now
-        if self._kept is None or self._kept[0] != token:
+        ready = self.ready()
+        token, _, table = self._kept
+        if table is None:
             table = self._pool.table.copy()
-            table.take(Allocation.away(node for nodes in self._dozing().values() for node in nodes))
-            self._kept = token, table
-        return self._kept[1]
+            table.free[0, ready > -inf] -= AWAY
+            self._kept = token, ready, table
+        return table
+
+    def windows(self) -> list[tuple[None, float, Allocation]]:
+        """Return until when nodes are away that sleep or boot, if they are woken now."""
+        ready = self.ready()
+        ends: list[float] = np.unique(ready[ready > -inf]).tolist()
+        return [(None, end, Allocation.away(np.flatnonzero(ready == end).tolist())) for end in ends]
 
     def allocate(self, need: Need, table: NodeTable) -> Allocation | None:
         """Return parts of nodes for a need, of awake ones or with as few as possible that are up soonest.
 
         ``table``: the free capacity if all were up.
         """
+        ready = self.ready()
         awake = table.copy()
-        ready = self._dozing()
-        dozing = [node for at in sorted(ready) for node in sorted(ready[at])]
-        awake.take(Allocation.away(dozing))
+        awake.free[0, ready > -inf] -= AWAY
         found = awake.allocate(need)
-        low, high = 0, len(dozing)  # too few, enough
-        if found is not None or not dozing:
+        if found is not None:
             return found
-        found = table.allocate(need)
+        dozing = np.flatnonzero((ready > -inf) & (table.free[0] > 0))
+        dozing = dozing[np.argsort(ready[dozing], kind="stable")]
+        low, high = 0, len(dozing)  # too few, enough
+        if isinstance(need, Request) and need.by_nodes and need.nodes is not None:
+            dozing = dozing[table.suitable(need)[dozing]]
+            high = need.nodes - int(np.count_nonzero(awake.suitable(need)))
+            low = high - 1
+        found = self._with(awake, dozing[:high], need)
         while found is not None and high - low > 1:
             middle = (low + high) // 2
-            some = awake.copy()
-            some.release(Allocation.away(dozing[:middle]))
-            fewer = some.allocate(need)
+            fewer = self._with(awake, dozing[:middle], need)
             low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
         return found
+
+    def _with(self, awake: NodeTable, nodes: NDArray[np.intp], need: Need) -> Allocation | None:
+        """Return parts of nodes for a need if some more were up."""
+        table = awake.copy()
+        table.free[0, nodes] += AWAY
+        return table.allocate(need)
 
     # ------------------------------------------------------------------ snapshots and reservations
 
@@ -287,7 +298,8 @@ class Sleeping:
         asleep, booting = tuple(self.asleep.values()), tuple(self.booting.values())
         if not actual:
             asleep = tuple(each._replace(off=each.expected) for each in asleep)
-            booting = tuple(each._replace(ready=self.ready([each.node]), fails=False) for each in booting)
+            ready = self.ready()
+            booting = tuple(each._replace(ready=float(ready[each.node]), fails=False) for each in booting)
         return SleepState(asleep, booting, tuple(self.idle_since.items()))
 
     def restore(self, state: SleepState) -> None:
@@ -295,7 +307,7 @@ class Sleeping:
         self.asleep = {each.node: each for each in state.asleep}
         self.booting = {each.node: each for each in state.booting}
         self.idle_since = dict(state.idle)
-        self._tell("", (), ())
+        self._tell("", [*self.asleep, *self.booting], ())
 
     def retell(self) -> None:
         """Notify observers of the states anew: a record begins."""

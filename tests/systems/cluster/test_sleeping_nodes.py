@@ -159,9 +159,7 @@ def test_boots_in_no_time_change_no_start(rows: list[tuple[int, int, int, int]],
 def test_a_run_that_is_cut_and_continued_is_the_same(
     rows: list[tuple[int, int, int, int]], after: int, inner: str, data: Any
 ) -> None:
-    power = NodePower(
-        idle=95, load=190, off=9, boot=({"distribution": "exponential", "mean": 60}, 125), stop=(6, 101)
-    )
+    power = NodePower(idle=95, load=190, off=9, boot=({"distribution": "exponential", "mean": 60}, 125), stop=(6, 101))
     policy, spec, jobs = f"sleep-after({after}, {inner})", spec_of(5, power), as_jobs(rows)
     whole = start(spec, jobs, policy, seed=3)
     whole.run()
