@@ -103,12 +103,12 @@ class NodePlan(CountPlan):
         """Bring the plan up to date, start the jobs planned for now, and wake the nodes of others in time."""
         place = self._place
         if self._profile is not None:
-            self._profile.ready = place.ready_by_node()
+            self._profile.ready = None if place.dozing is None else place.dozing.by_node()
         yield from super().decide()
-        for job, (at, _) in list(self._starts.items()) if place.dozing else ():
-            allocation = self._where[job]
-            if place.asleep_of(allocation) and job.state == "waiting":
-                if place.begins_now(job, at, allocation):
+        for job, (at, _) in list(self._starts.items()) if place.dozing is not None else ():
+            allocation, dozing = self._where[job], place.dozing
+            if dozing is not None and dozing.asleep_in(allocation) and job.state == "waiting":
+                if dozing.begins_now(job, at, allocation):
                     yield Start(job, place, None, allocation)
                 else:
                     yield from ahead(place, job, at, allocation)
@@ -117,7 +117,8 @@ class NodePlan(CountPlan):
         self._where.clear()
         self._witness, self._spare = None, -1
         profile = NodeGaps(self._place.env._now, self._times)
-        profile.ready = self._place.ready_by_node()
+        dozing = self._place.dozing
+        profile.ready = None if dozing is None else dozing.by_node()
         return profile
 
     def _plan(self, job: LiveJob) -> float:

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.environment import Environment
+    from simmodel.resources.pools.absences import CapacityWindow
     from simmodel.resources.pools.allocation import Need, NodeTable
+    from simmodel.resources.pools.claims import Grant
+    from simmodel.resources.pools.profile import Profile
+    from simmodel.resources.pools.running import RunningIndex
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Asleep", "Boot", "NodeChange", "SleepState", "Sleeping"]
 
@@ -62,13 +68,18 @@ class SleepingPool(Protocol):
     system: str
     nodes: list[str]
     spec: Any
-    dozing: bool
+    dozing: Sleeping | None
+    running: RunningIndex
+    windows: list[CapacityWindow]
     calendar_priority: float
     tell: Callable[..., object]
     version: int
 
     @property
     def table(self) -> NodeTable: ...
+    def allocate(self, job: LiveJob) -> Allocation | None: ...
+    def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool: ...
+    def profile(self) -> Profile: ...
     def altered(self) -> None: ...
     def came_free(self) -> None: ...
 
@@ -122,29 +133,25 @@ class Sleeping:
 
     # ------------------------------------------------------------------ changes
 
-    def why_not_sleep(self, nodes: Iterable[int]) -> str | None:
-        """Return why nodes cannot be put to sleep, or ``None``."""
-        idle = self._idle()
+    def _refuse(self, nodes: Iterable[int], able: Sequence[bool] | NDArray[np.bool_], accepted: str) -> None:
         for node in nodes:
-            if not self._can[node]:
-                return f"must be nodes with a boot in their power, got {self._named(node)}"
-            if not idle[node]:
-                return f"must be nodes that are up, awake and idle, got {self._named(node)}"
-        return None
-
-    def why_not_wake(self, nodes: Iterable[int]) -> str | None:
-        """Return why nodes cannot be woken, or ``None``."""
-        awake = next((node for node in nodes if node not in self.asleep), None)
-        return None if awake is None else f"must be nodes that sleep, got {self._named(awake)}"
-
-    def _named(self, node: int) -> str:
-        return f"{self._pool.nodes[node]!r} of {self._pool.name}"
+            if not able[node]:
+                text = f"must be nodes {accepted}, got {self._pool.nodes[node]!r} of {self._pool.name}"
+                raise InputError(text, place="nodes")
 
     def _rng(self) -> np.random.Generator:
         return self._pool.env.rng(f"{self._pool.system}.boots.{self._pool.name}")
 
     def sleep(self, nodes: Sequence[int]) -> None:
-        """Put idle nodes to sleep."""
+        """Put idle nodes to sleep.
+
+        Raises
+        ------
+        InputError
+            a node is not up, awake and idle, or cannot boot
+        """
+        self._refuse(nodes, self._can, "with a boot in their power")
+        self._refuse(nodes, self._idle(), "that are up, awake and idle")
         now, rng = float(self._pool.env.now), self._rng()
         for node in nodes:
             power = self.powers[node]
@@ -153,7 +160,14 @@ class Sleeping:
         self._tell("sleep", nodes, [self.asleep[node].off for node in nodes])
 
     def wake(self, nodes: Sequence[int], job: int | str | None = None) -> None:
-        """Begin to boot nodes that sleep, once they are off; ``job``: the one that needs them."""
+        """Begin to boot nodes that sleep, once they are off; ``job``: the one that needs them.
+
+        Raises
+        ------
+        InputError
+            a node does not sleep
+        """
+        self._refuse(nodes, self._off > -inf, "that sleep")
         now, rng = float(self._pool.env.now), self._rng()
         until: list[float] = []
         calls: dict[float, float] = {}
@@ -195,7 +209,7 @@ class Sleeping:
     def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
         """Notify observers of a change of nodes, and invalidate cached answers."""
         pool = self._pool
-        pool.dozing = bool(self.booting or (self.asleep and self._slow))
+        pool.dozing = self if self.booting or (self.asleep and self._slow) else None
         for node in nodes:
             self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
             self._up[node] = self.booting[node].expected if node in self.booting else -inf
@@ -232,7 +246,7 @@ class Sleeping:
 
     # ------------------------------------------------------------------ for plans
 
-    def ready(self) -> NDArray[np.float64]:
+    def by_node(self) -> NDArray[np.float64]:
         """Return from when on nodes are up (s) if they are woken now, infinitely early if they are; read-only."""
         pool = self._pool
         token = pool.version, pool.env.now
@@ -246,7 +260,7 @@ class Sleeping:
 
     def awake(self) -> NodeTable:
         """Return the free capacity of the nodes that are up; read-only."""
-        ready = self.ready()
+        ready = self.by_node()
         token, _, table = self._kept
         if table is None:
             table = self._pool.table.copy()
@@ -256,7 +270,7 @@ class Sleeping:
 
     def windows(self) -> list[tuple[None, float, Allocation]]:
         """Return until when nodes are away that sleep or boot, if they are woken now."""
-        ready = self.ready()
+        ready = self.by_node()
         ends: list[float] = np.unique(ready[ready > -inf]).tolist()
         return [(None, end, Allocation.away(np.flatnonzero(ready == end).tolist())) for end in ends]
 
@@ -265,7 +279,7 @@ class Sleeping:
 
         ``table``: the free capacity if all were up.
         """
-        ready = self.ready()
+        ready = self.by_node()
         awake = table.copy()
         awake.free[0, ready > -inf] -= AWAY
         found = awake.allocate(need)
@@ -285,6 +299,40 @@ class Sleeping:
             low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
         return found
 
+    def ready(self, allocation: Allocation | Grant) -> float:
+        """Return from when on the nodes of an allocation are up (s) if they are woken now."""
+        latest = float(self._pool.env.now)
+        if isinstance(allocation, Allocation):
+            latest = max(latest, float(self.by_node()[allocation.nodes].max(initial=-inf)))
+        return latest
+
+    def asleep_in(self, allocation: Allocation | Grant) -> list[int]:
+        """Return the nodes of an allocation that sleep."""
+        nodes = allocation.numbers if isinstance(allocation, Allocation) else ()
+        return [node for node in nodes if node in self.asleep]
+
+    def chosen(self, job: LiveJob) -> Allocation | None:
+        """Return the allocation that a job would get now, or ``None``."""
+        return self._pool.allocate(job)
+
+    def begins_now(self, job: LiveJob, at: float, allocation: Allocation | Grant | None) -> bool:
+        """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
+        if at <= self._pool.env.now or not isinstance(allocation, Allocation):
+            return at <= self._pool.env.now
+        return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+
+    def worth_waking(self, job: LiveJob, need: Need) -> bool:
+        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others."""
+        soon = self._pool.running.first_end < self.by_node().max()  # else nothing comes free before
+        if not self._pool.windows and (not soon or self.awake().fits(need)):
+            return True
+        return self.begins_now(job, *self._pool.profile().earliest(job, job.planned))
+
+    def wake_for_claim(self, job: LiveJob) -> bool:
+        """Wake the nodes that a claim needs; return whether they are not up yet."""
+        allocation = self._pool.allocate(job)
+        return allocation is not None and self.wake_for(allocation.numbers, job.id)
+
     def _with(self, awake: NodeTable, nodes: NDArray[np.intp], need: Need) -> Allocation | None:
         """Return parts of nodes for a need if some more were up."""
         table = awake.copy()
@@ -298,7 +346,7 @@ class Sleeping:
         asleep, booting = tuple(self.asleep.values()), tuple(self.booting.values())
         if not actual:
             asleep = tuple(each._replace(off=each.expected) for each in asleep)
-            ready = self.ready()
+            ready = self.by_node()
             booting = tuple(each._replace(ready=float(ready[each.node]), fails=False) for each in booting)
         return SleepState(asleep, booting, tuple(self.idle_since.items()))
 

@@ -198,7 +198,8 @@ class JobExecution:
 
     def _boot(self, job: LiveJob, place: Pool, grant: Grant, processors: int | None) -> None:
         """Let a job hold its nodes until they are up; policies expect it to run from then on."""
-        now, up = self.env._now, place.ready(grant.allocation)
+        assert place.sleeping is not None
+        now, up = self.env._now, place.sleeping.ready(grant.allocation)
         run = Booting(job, place, now, up + job.expected / place.speed_of(job, grant.nodes), grant)
         run.processors = processors
         place.running.add(run, job.width)

@@ -248,6 +248,8 @@ class Cluster(JobLife[LiveJob]):
         pool = decision.place
         if not any(pool is each for each in self.places):
             return f"place: must be a place of {self.name}, got {shown(pool)}"
+        if pool.sleeping is None:
+            return f"place: must have nodes with a boot in their power, got {pool.name}"
         try:
             if isinstance(decision, Sleep):
                 pool.sleep(decision.nodes)
