@@ -156,7 +156,8 @@ def _plain(result: JobRecord | TaskRecord, model: Model | None, supply: PowerSup
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
     levelled = not result.one_run_each and "level" in result.runs
-    several = supply_of(result, supply) is not None or "devices" in nodes or levelled
+    slept = result.changes is not None and "until" in result.changes
+    several = supply_of(result, supply) is not None or "devices" in nodes or levelled or slept
     if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
