@@ -329,6 +329,10 @@ class NodeTable:
         """Return the table as placements see it when they choose for a request."""
         return new_table((*self._seen, request, self.apart))
 
+    def __repr__(self) -> str:
+        cores = f"{self.free[0].sum():g} of {self.capacity[0].sum():g}"
+        return f"<{type(self).__name__} of {len(self)} nodes: {cores} cores are free>"
+
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
 
