@@ -98,7 +98,7 @@ class Draws:
 
 def as_steps(signal: Signal, started: float, ended: float) -> Steps:
     """Return a signal as steps between two instants (s), which it has to cover."""
-    signal.integrals([started, ended])  # raises an error if it does not
+    signal.integrals([started, ended])  # an error if it does not
     times, values = np.array(signal.times), np.array(signal.values)
     first, last = np.searchsorted(times, [started, ended], side="right").tolist()
     first = max(first - 1, 0)

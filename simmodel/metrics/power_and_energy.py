@@ -259,10 +259,23 @@ def energy(
 
 
 def _signals(result: JobRecord | TaskRecord, given: GivenSignals) -> dict[str, Signal]:
-    """Return signals by name, unless the time of a machine is not that of signals."""
+    """Return signals by name.
+
+    Raises
+    ------
+    InputError
+        one of them does not last as long as the run, or the time of a machine is not that of signals
+    """
     if given and isinstance(result, TaskRecord) and result.time_unit != "s":
         raise InputError(f"must be none: the time of the machine is in {result.time_unit}, not in s", place="signals")
-    return signals_of(given)
+    found = signals_of(given)
+    run = result if isinstance(result, TaskRecord) else result.in_seconds
+    for name, signal in found.items():
+        try:
+            signal.integrals([run.started, max(run.started, run.ended)])
+        except InputError as error:
+            raise InputError(error.message, signal.source, f"signals.{name}" if name else "signal") from None
+    return found
 
 
 def footprint(
@@ -382,7 +395,7 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
     total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
     found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
     found = {name: joules / _JOULES for name, joules in found.items()}
-    given = signals_of(signals)
+    given = _signals(result, signals)
     per_step = np.append(total.times[total.times <= end], end).clip(start)
     watts = total.at(per_step[:-1])
     costs = {name: float(np.dot(watts, np.diff(each.integrals(per_step))) / _JOULES) for name, each in given.items()}

@@ -267,6 +267,10 @@ def test_the_pue_follows_load_and_weather():
         (lambda: Conversion(loss=-3), "loss: must be watts >= 0, got -3"),
         (lambda: attrs.evolve(frontier(4), supply=PowerSupply(pue=lambda watts: 1.1)), "supply.pue: must be a number"),
         (lambda: Job(run=1, power=-5), "power: must be watts >= 0, got -5"),
+        (lambda: Job(run=1, power="-5"), "power: must be watts >= 0, got '-5'"),
+        (lambda: NodePower(idle=-1), "idle: must be a finite number of watts >= 0, got -1"),
+        (lambda: DeviceSpec(name="T4", load_power=-1), "load_power: must be a number >= 0, got -1"),
+        (lambda: Signal([0, 5, 3], [1, 2, 1]), r"times\[2\]: must increase, got 3 after 5"),
         (lambda: Job(run=1, power=[(0, 5), (0, 9)]), "power: must be a number, or pairs of increasing seconds from 0"),
         (lambda: Job(run=1, power={"cpu": 1.5}), "power.cpu: must be shares from 0 to 1, got 1.5"),
         (lambda: Job(run=1, power={"gpus": 1}), "power: must have parts cpu and gpu"),
@@ -281,6 +285,10 @@ def test_wrong_questions_are_refused_in_a_sentence():
     result = simulate(4, [Job(run=10)], "easy")
     with pytest.raises(ValueError, match="the signal lasts from 0 to 5 s, and is asked for at 10 s"):
         energy_by(result, signals={"carbon": Signal([0], [1], end=5)}, load_power=5)
+    with pytest.raises(ValueError, match=r"signals\.price: the signal lasts from 3 to 13 s, and is asked for at 0 s"):
+        result.metrics(signals={"price": Signal([3], [1], end=13)})
+    with pytest.raises(ValueError, match="signal: the signal lasts from 0 to 5 s"):
+        footprint(result, Signal([0], [1], end=5))
     with pytest.raises(ValueError, match="unknown column of jobs 'usr'"):
         energy_by(result, "usr")
     with pytest.raises(ValueError, match=r"supply\.conversions: must be none: the nodes of batch are not"):
