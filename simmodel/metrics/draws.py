@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -68,10 +68,8 @@ class Draws:
 
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
         """Return the power of some of the spans over time, W."""
-        start, end, watts = (self.spans[name][rows] for name in ("start", "end", "watts"))
-        wide = watts.astype(np.longdouble)  # so that what begins and ends leaves nothing behind
-        times, changes = np.append(start, end), np.append(wide, -wide)
-        drawn = Steps.from_changes(times, changes, self.started, self.ended)
+        spans = self.spans.where(rows)
+        drawn = Steps.from_spans(spans, spans["watts"], self.started, self.ended)
         return drawn if self.factor is None else drawn.combine(self.factor, np.multiply)
 
     def amounts(self, signal: Signal | None = None) -> NDArray[np.float64]:
@@ -260,13 +258,25 @@ def _at(measured: Measured | None, second: float) -> tuple[float, float, float]:
 
 @attrs.frozen
 class _Nodes:
-    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node."""
+    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node.
+
+    ``asleep``: by state of nodes, the W of each node.
+    """
 
     cores: NDArray[np.float64]
     idle: NDArray[np.float64]
     load: NDArray[np.float64]
     gpus: list[tuple[tuple[float, float, int], ...]]
     by_node: NDArray[np.bool_]
+    levels: Sequence[Mapping[float, float]]
+    asleep: Mapping[int, NDArray[np.float64]]
+
+    def loads(self, node: NDArray[np.int64], level: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the W of nodes with all cores busy at a level each; nan: the first."""
+        found = self.load[node]
+        for at in np.flatnonzero(~np.isnan(level)).tolist():
+            found[at] = self.levels[node[at]].get(float(level[at]), found[at])
+        return found
 
 
 def model_by_node(nodes: Table, model: Model | None) -> NDArray[np.bool_]:
@@ -298,7 +308,41 @@ def _nodes(result: JobRecord, row: Row, model: Model | None, idle: float | None,
     gpus: list[Any] = [each or () for each in here["devices"].tolist()] if "devices" in here else [()] * len(here)
     own_idle = own_idle if idle is None else np.full(len(here), idle)
     own_load = own_load if load is None else np.full(len(here), load)
-    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model))
+    levels = [dict(each or ()) for each in here["levels"].tolist()] if "levels" in here else [{}] * len(here)
+    known = {STATES.index(name): f"{name}_power" for name in ("boot", "stop", "off")}
+    asleep = {state: here[name].astype(np.float64) for state, name in known.items() if name in here}
+    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model), levels, asleep)
+
+
+def _asleep(result: JobRecord, place: str) -> Spans:
+    """Return the spans in which nodes of a place stop, are off, or boot: ``node, start, end, state, holder``."""
+    rows: list[tuple[int, float, float, int, int]] = []
+    off, boot, stop = (STATES.index(name) for name in ("off", "boot", "stop"))
+    changes = result.changes
+    if changes is not None and "until" in changes:
+        here = changes.where((changes["place"] == place) & (changes["nodes"] != None))  # noqa: E711 (by element)
+        ids = {str(job): row for row, job in enumerate(result.jobs["job"].tolist())}
+        since: dict[int, tuple[float, float]] = {}  # when nodes that sleep began to stop, and when they are off
+        columns = (here[name].tolist() for name in ("time", "cause", "nodes", "until", "job"))
+        for time, cause, nodes, until, job in zip(*columns, strict=True):
+            for node, at in zip(nodes, until, strict=True):
+                if cause == "sleep":
+                    since[node] = time, at
+                    continue
+                begun, down = since.pop(node, (time, time))
+                rows += [(node, begun, min(down, time if cause != "wake" else down), stop, NOBODY)]
+                rows += [(node, down, time, off, NOBODY)] if down < time else []
+                if cause == "wake":
+                    rows.append((node, max(time, down), at, boot, ids.get(job, NOBODY)))
+        for node, (begun, down) in since.items():
+            rows += [(node, begun, down, stop, NOBODY), (node, down, result.ended, off, NOBODY)]
+    clipped = [(node, max(low, result.started), min(high, result.ended), *more) for node, low, high, *more in rows]
+    kept = np.array([row for row in clipped if row[1] < row[2]], dtype=np.float64).reshape(-1, 5).T
+    names = ("node", "start", "end", "state", "holder")
+    return {
+        name: column if name in ("start", "end") else column.astype(np.int64)
+        for name, column in zip(names, kept, strict=True)
+    }
 
 
 def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -338,12 +382,12 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     """Return the spans of the nodes of a place: of what stands idle, of cores and of GPUs."""
     count = len(nodes.cores)
     spans = held_spans(held, result.started, result.ended)
-    known = np.array([each is not None and len(each) > 0 for each in held["nodes"].tolist()], dtype=bool)
-    row = np.repeat(np.flatnonzero(known), [len(each) for each in held["nodes"][known].tolist()])
+    row = spans["row"]
     away = result.down_by_node(place)
     every = np.arange(count), np.full(count, result.started), np.full(count, result.ended)
-    mine, gone = ((each["node"], each["start"], each["end"]) for each in (spans, away))
-    cut = Segments(every, mine, gone)
+    asleep = _asleep(result, place)
+    mine, gone, away_too = ((each["node"], each["start"], each["end"]) for each in (spans, away, asleep))
+    cut = Segments(every, mine, gone, away_too)
     which, segment = cut.pieces(*mine)
     total = len(cut.real)
     down = np.zeros(total, dtype=bool)
@@ -362,16 +406,26 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     idle = rest[segment] * share + gpu_idle
     part = np.where(nodes.by_node[node], share, cores / nodes.cores[node])
     busy = np.nan_to_num(held["cpu"][of], nan=1.0)
-    load = (nodes.load - nodes.idle)[node] * part * busy
+    level = held["level"].astype(np.float64) if "level" in held else np.full(len(held), np.nan)
+    load = (nodes.loads(node, level[of]) - nodes.idle[node]) * part * busy
     gpus = gpu_load * np.nan_to_num(held["gpu"][of], nan=1.0)
     watts = held["watts"][of]
     told = ~np.isnan(watts)
     idle[told] = np.minimum(idle, watts)[told]
     load[told], gpus[told] = (watts - idle)[told], 0.0
-    free = np.flatnonzero(cut.real & (holders == 0) & ~down)
+    up = cut.real & (holders == 0) & ~down
+    number, where = cut.pieces(*away_too)
+    number, where = number[up[where]], where[up[where]]
+    up[where] = False
+    state = asleep["state"][number]
+    watts_of = np.zeros(len(where))
+    for each, known_watts in nodes.asleep.items():
+        watts_of[state == each] = known_watts[cut.unit[where[state == each]]]
+    free = np.flatnonzero(up)
     holder = held["row"][of]
     return _stacked(
         (cut.unit[free], cut.start[free], cut.end[free], standing[cut.unit[free]], np.full(len(free), NOBODY), IDLE),
+        (cut.unit[where], cut.start[where], cut.end[where], watts_of, asleep["holder"][number], state),
         *(
             (node, cut.start[segment], cut.end[segment], *each)
             for each in ((idle, holder, IDLE), (load, holder, LOAD), (gpus, holder, GPUS))

@@ -108,10 +108,7 @@ def _up(result: JobRecord, group: _Group) -> Steps:
         steps = Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
         held = _busy_spans(result.held_while_down(group.place))
         held = held.where(np.isin(held["node"], group.nodes))
-        ones = np.ones(len(held))
-        return steps + Steps.from_changes(
-            np.append(held["start"], held["end"]), np.append(ones, -ones), result.started, result.ended
-        )
+        return steps + Steps.from_spans(held, np.ones(len(held)), result.started, result.ended)
     return result.capacity(group.place).scaled(group.share / group.size)
 
 
@@ -136,8 +133,7 @@ def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
             runs = runs.where(np.isin(runs["node"], group.nodes))
             spans = _busy_spans(runs) if model == "node" else runs
             weight = np.ones(len(spans)) if model == "node" else runs["processors"] / group.size
-            times, changes = np.append(spans["start"], spans["end"]), np.append(weight, -weight)
-            return Steps.from_changes(times, changes, result.started, result.ended)
+            return Steps.from_spans(spans, weight, result.started, result.ended)
     return result.busy(group.place).scaled(group.share / group.size)
 
 
@@ -159,7 +155,10 @@ def _plain(result: JobRecord | TaskRecord, model: Model | None, supply: PowerSup
         return None
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    if supply_of(result, supply) is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+    levelled = not result.one_run_each and "level" in result.runs
+    slept = result.changes is not None and "until" in result.changes
+    several = supply_of(result, supply) is not None or "devices" in nodes or levelled or slept
+    if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
 

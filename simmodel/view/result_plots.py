@@ -17,6 +17,7 @@ from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
+    INK,
     ORANGE,
     Look,
     Size,
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from simmodel.platform.signals import Signal
     from simmodel.platform.supply import PowerSupply
 
-__all__ = ["cdf", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
+__all__ = ["cdf", "gpus_over_time", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
 # Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
@@ -237,7 +238,7 @@ def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[s
 
 def _bands(ax: Axes, layers: Mapping[str, Steps], colours: Sequence[str] = _BANDS) -> str:
     """Fill the band between each layer and the one before; return a note on the averaging."""
-    below: float | NDArray[np.float64] = 0.0
+    below: NDArray[np.float64] | float = 0.0
     note, most = "", 0.0
     edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
     for (label, steps), colour in zip(layers.items(), cycle(colours), strict=False):
@@ -248,6 +249,50 @@ def _bands(ax: Axes, layers: Mapping[str, Steps], colours: Sequence[str] = _BAND
         below, most = values, max(most, float(values.max(initial=0.0)))
     ax.set_ylim(0, 1.05 * most if most > 0 else 1.0)
     return note
+
+
+@drawn
+def gpus_over_time(
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
+) -> Axes:
+    """Draw the allocated and the idle GPUs in service over time, each type above the others.
+
+    If devices are told apart, a line shows the :meth:`~simmodel.metrics.GpuUse.fragmentation`. A long run is shown as
+    exact averages over hours or days.
+
+    Parameters
+    ----------
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        the cluster has no GPUs, or is not known
+    """
+    from simmodel.metrics.devices import GpuUse
+
+    use = GpuUse(result)
+    ax = axes(ax, figsize=figsize)
+    layers, total = {}, Steps([result.started], [0.0], result.ended)
+    for kind in use.types:
+        for label, steps in ((kind or "allocated", use.allocated(kind)), (f"{kind} idle".strip(), use.idle(kind))):
+            total += steps
+            layers[label] = total
+    note = _bands(ax, layers, [each for colour in COLOURS for each in (colour, GREY)])
+    if use.apart():
+        times, values = use.fragmentation().thinned(_POINTS).curve()
+        ax.plot(times, values, drawstyle="steps-post", color=INK, linewidth=1, label="idle, of no use to the mix")
+    legend(ax, "upper left", (1.0, 1.0))
+    ax.set_ylabel("GPUs")
+    time_axis(ax, result)
+    share = 100 * use.allocated().integral() / (total.integral() or 1.0)
+    return tidy(ax, title=title, default=f"allocated GPUs, {share:.1f} % of those in service{note}")
 
 
 @drawn
