@@ -209,7 +209,10 @@ def power_over_time(
         times, values = limit.curve()
         ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="cap")
         ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * limit.max()))
-    if len(ax.get_legend_handles_labels()[1]) > 1:
+    labels = ax.get_legend_handles_labels()[1]
+    if "+ off" in labels:  # no room below
+        legend(ax, "upper left", (1.0, 1.0))
+    elif len(labels) > 1:
         legend(ax, "lower left", columns=5)
     ax.set_ylabel(f"power ({unit})")
     time_axis(ax, result)

@@ -1,5 +1,7 @@
 """Whose the energy is: jobs and idle add up to the whole, which equals sums by hand."""
 
+from itertools import pairwise
+
 import attrs
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from simmodel.platform import (
     OutageSpec,
     PartitionSpec,
     PowerSupply,
+    QueueSpec,
     Signal,
     read_toml,
     write_toml,
@@ -163,6 +166,12 @@ def test_jobs_have_what_they_draw_second_by_second(rows, model):
     sums_up(result, model=model)
 
 
+QUEUES = [
+    QueueSpec(name="urgent", priority=9, preempts=["suspended", "stopped"]),
+    QueueSpec(name="suspended", preemptible="suspend"),
+    QueueSpec(name="stopped", preemptible="requeue"),
+]
+SLEEPER = NodePower(idle=90, load=190, off=9.5, boot=(11, 120), stop=(2, 105), model="node")
 SUPPLY = PowerSupply(
     conversions=[Conversion(efficiency=[(0, 0.5), (200, 0.9), (900, 0.8)], nodes=2), SIVOC],
     fixed=70,
@@ -179,22 +188,27 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
         NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, idle_power=90, load_power=190),
         NodeSpec(name="fat", count=1, cores=8, idle_power=120.5, load_power=333),
     ]
+    if data.draw(st.booleans()):
+        kinds[0] = NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, power=SLEEPER)
     part = PartitionSpec(nodes=kinds, devices=[gpus], exclusive=data.draw(st.booleans()))
     outage = OutageSpec(at=30, until=60, nodes=[1], kind=data.draw(st.sampled_from(["failure", "maintenance"])))
     jobs = []
     for i in range(data.draw(st.integers(1, 12))):
         run, submit = data.draw(st.integers(1, 80)), data.draw(st.integers(0, 60))
-        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "elastic", "measured"]))
+        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "requeue", "urgent", "elastic", "measured"]))
         more = {
             "plain": {"processors": data.draw(st.integers(1, 9)), "requested": max(1, run - 5)},
             "gpu": {"nodes": 1, "gpus_per_node": data.draw(st.sampled_from([0.3, 1, 2]))},
-            "suspend": {"processors": 3, "on_preempt": "suspend", "priority": 1},
+            "suspend": {"processors": 3, "queue": "suspended"},
+            "requeue": {"processors": 5, "queue": "stopped"},
+            "urgent": {"processors": 7, "queue": "urgent"},
             "elastic": {"elastic": Elastic(1, 2, 6)},
             "measured": {"processors": 2, "power": [(0, 130), (7, 260)]},
         }[kind]
         jobs.append(Job(id=i, run=run, submit=submit, **more))
     policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
-    platform = ClusterSpec(partitions=[part], outages=[outage])
+    policy = data.draw(st.sampled_from([policy, f"sleep-after(3, {policy})"])) if kinds[0].power is SLEEPER else policy
+    platform = ClusterSpec(partitions=[part], outages=[outage], queues=QUEUES)
     result = simulate(platform, jobs, policy)
     sums_up(result)
     sums_up(result, supply=SUPPLY)
@@ -204,6 +218,46 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
     carbon = Signal([0, 20, 50], [1.5, 7, 2], end=1e6)
     table = energy_by(result, signals={"carbon": carbon}, supply=SUPPLY)
     assert table["carbon"].sum() == pytest.approx(footprint(result, carbon, supply=SUPPLY), rel=1e-12)
+
+
+def by_hand(result, cores, idle, load):
+    """Return the joules of each job, and of idle, interval by interval and node by node."""
+    runs = [*result.runs.rows()]
+    instants = sorted({result.started, result.ended, *(float(run[name]) for run in runs for name in ("start", "end"))})
+    rows = {job: row for row, job in enumerate(result.jobs["job"].tolist())}
+    joules = [0.0] * (len(rows) + 1)
+    for low, high in pairwise(instants):
+        for node in range(int(result.places["nodes"][0])):
+            held = {}
+            for run in runs:
+                if run["start"] <= low and high <= run["end"] and node in run["nodes"]:
+                    held[rows[run["job"]]] = run["cores"][run["nodes"].index(node)]
+            for row, amount in held.items() or [(-1, 0)]:
+                share = amount / sum(held.values()) if held else 1
+                joules[row] += (high - low) * (idle * share + (load - idle) * amount / cores)
+    return joules
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_jobs_that_are_killed_preempted_and_resized_have_what_they_draw(data):
+    part = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, idle_power=95, load_power=190.7)])
+    kinds = [
+        {"processors": 3},
+        {"processors": 5, "requested": 9},
+        {"processors": 4, "queue": "suspended"},
+        {"processors": 6, "queue": "stopped"},
+        {"processors": 9, "queue": "urgent"},
+        {"elastic": Elastic(1, 2, 9)},
+    ]
+    jobs = [
+        Job(id=i, run=data.draw(st.integers(1, 60)), submit=data.draw(st.integers(0, 50)), **kind)
+        for i, kind in enumerate(data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=10)))
+    ]
+    policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
+    result = simulate(ClusterSpec(partitions=[part], queues=QUEUES), jobs, policy)
+    assert energy_by(result)["energy"] == pytest.approx(by_hand(result, 4, 95, 190.7), rel=1e-12, abs=1e-9)
+    sums_up(result)
 
 
 def test_gpus_draw_the_watts_of_their_type_and_shares_in_proportion():
@@ -306,4 +360,10 @@ def test_the_command_says_whose_energy_carbon_and_cost_are(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "energy                               2.05 kWh, 0.3 kWh of it idle" in out
     assert out.splitlines()[-4].split() == ["user", "energy", "carbon"]
+    both = machine + "[[partitions]]\nname='c'\nprocessors=4\nidle_power=10\n"
+    (tmp_path / "machine.toml").write_text(both)
+    main(["batch", paths[0], "--platform", paths[1], *signal])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-7:]]
+    assert [row[0] for row in rows] == ["user", "bob", "eve", "idle", "place", "b", "c"]
+    assert sum(float(row[1]) for row in rows[1:4]) == sum(float(row[1]) for row in rows[5:])
     assert out.splitlines()[-2].split() == ["eve", "5760000", "536"]
