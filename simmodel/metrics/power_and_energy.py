@@ -382,6 +382,8 @@ def energy_by(
 def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: float) -> dict[str, Any]:
     """Return ``energy`` and of it ``energy_idle`` (kWh) between two instants (s), and the ``costs`` by each signal.
 
+    If power is lost on the way to the nodes, ``energy_nodes`` is what they draw.
+
     >>> from simmodel.platform import Signal
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0], "start": [0], "end": [3600], "processors": [4]}
@@ -393,6 +395,8 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
     start, end, drawn = scale * start, scale * end, draws_of(result)
     total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
     found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
+    if supply_of(result, None) is not None:
+        found["energy_nodes"] = draws_of(result, supply=PowerSupply()).power().integral(start, end)
     found = {name: joules / _JOULES for name, joules in found.items()}
     given = _signals(result, signals)
     per_step = np.append(total.times[total.times <= end], end).clip(start)

@@ -88,6 +88,9 @@ def test_the_losses_of_a_cluster_are_in_its_files_and_in_stored_results(tmp_path
     result = simulate(spec, jobs, "easy")
     assert energy(result) == energy(simulate(frontier(4), jobs, "easy"), supply=spec.supply)
     assert node_energy(result)["energy"].sum() == energy(result, supply=PowerSupply()).total
+    kwh = result.metrics(signals={})
+    assert kwh["energy_nodes"] == pytest.approx(energy(result, supply=PowerSupply()).total / 3.6e6)
+    assert f"{kwh['energy_nodes']:.3g} kWh in the nodes" in result.summary(signals={})
     result.to_sqlite(tmp_path / "run.sqlite")
     assert energy(load_result(tmp_path / "run.sqlite")) == energy(result)
     both = simulate({"one": spec, "other": frontier(2)}, jobs, "round-robin")
