@@ -15,7 +15,7 @@ import numpy as np
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.units import seconds_in
-from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supply_of
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supplies_of
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
 from simmodel.platform.supply import PowerSupply
 from simmodel.records.steps import Steps
@@ -157,7 +157,7 @@ def _plain(result: JobRecord | TaskRecord, model: Model | None, supply: PowerSup
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
     levelled = not result.one_run_each and "level" in result.runs
     slept = result.changes is not None and "until" in result.changes
-    several = supply_of(result, supply) is not None or "devices" in nodes or levelled or slept
+    several = supplies_of(result, supply) or "devices" in nodes or levelled or slept
     if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
@@ -395,7 +395,7 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
     start, end, drawn = scale * start, scale * end, draws_of(result)
     total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
     found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
-    if supply_of(result, None) is not None:
+    if supplies_of(result, None):
         found["energy_nodes"] = draws_of(result, supply=PowerSupply()).power().integral(start, end)
     found = {name: joules / _JOULES for name, joules in found.items()}
     given = _signals(result, signals)

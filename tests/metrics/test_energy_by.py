@@ -93,10 +93,55 @@ def test_the_losses_of_a_cluster_are_in_its_files_and_in_stored_results(tmp_path
     assert f"{kwh['energy_nodes']:.3g} kWh in the nodes" in result.summary(signals={})
     result.to_sqlite(tmp_path / "run.sqlite")
     assert energy(load_result(tmp_path / "run.sqlite")) == energy(result)
-    both = simulate({"one": spec, "other": frontier(2)}, jobs, "round-robin")
-    with pytest.raises(ValueError, match="supply: must be given: each of the clusters has its own"):
-        energy(both)
-    assert energy(both, supply=PowerSupply()).total > 0
+
+
+def test_each_cluster_of_a_broker_has_its_own_losses():
+    lossy = attrs.evolve(frontier(4), supply=PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=70, pue=1.25))
+    warm = attrs.evolve(frontier(2), supply=PowerSupply(pue=1.5))
+    jobs = [busy(1, 40.0), busy(2, 50.0), busy(1, 30.0)]
+    both = simulate({"lossy": lossy, "warm": {"a": warm, "b": frontier(3)}}, jobs, "round-robin")
+    span = both.ended - both.started
+    idle, load = 90 + 352 + 184.26, 280 + 2240 + 184.26
+    used = {place: both.busy(place).integral() / 64 for place in both.places["place"].tolist()}
+    sizes = {"lossy": 4, "warm/a": 2, "warm/b": 3}
+    assert sum(used.values()) == 40 + 2 * 50 + 30
+    ideal = {place: sizes[place] * span * idle + used[place] * (load - idle) for place in sizes}
+    at_rectifier = (ideal["lossy"] + 4 * 13 * span) / 0.98
+    table = energy_by(both, "place")
+    expected = [1.25 * (at_rectifier + 17 * span) / 0.96, 1.5 * ideal["warm/a"], ideal["warm/b"], 1.25 * 70 * span]
+    assert table["place"].tolist() == [*sizes, "other"]
+    assert table["energy"].tolist() == pytest.approx(expected, rel=1e-12)
+    assert sums_up(both) == pytest.approx(sum(expected), rel=1e-12)
+    assert sums_up(both, supply=PowerSupply()) == pytest.approx(sum(ideal.values()), rel=1e-12)
+    assert "kWh in the nodes" in both.summary(signals={})
+
+
+def test_nodes_of_a_broker_draw_what_they_draw_in_their_clusters(tmp_path):
+    sleepers = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, power=SLEEPER)])
+    down = OutageSpec(kind="failure", at=100, until=200, nodes=[0])
+    unlike = [NodeSpec(name="x", cores=4, idle_power=20, load_power=70), NodeSpec(name="y", cores=2, idle_power=9)]
+    platform = {
+        "asleep": ClusterSpec(partitions=[sleepers], outages=[down]),
+        "gpus": frontier(2),
+        "unlike": ClusterSpec(partitions=[PartitionSpec(nodes=unlike)]),
+        "counted": ClusterSpec(partitions=[PartitionSpec(processors=8, idle_power=3, load_power=8)]),
+    }
+    jobs = [Job(nodes=1, cores_per_node=2, gpus_per_node=i % 2, run=20 + i, submit=30 * i) for i in range(20)]
+    jobs += [Job(processors=5, run=40, submit=100)] * 2
+    policies = {"asleep": "sleep-after(5, easy)", **dict.fromkeys(["gpus", "unlike", "counted"], "easy")}
+    result = simulate(platform, jobs, "round-robin", policies=policies)
+    table = energy_by(result, "state")
+    whole = dict(zip(table["state"].tolist(), table["energy"].tolist(), strict=True))
+    apart = dict.fromkeys(("load", "gpus", "boot"), 0.0)
+    for cluster in result.clusters.values():
+        for row in energy_by(cluster, "state").rows():
+            apart[row["state"]] = apart.get(row["state"], 0.0) + row["energy"]
+    assert {name: whole[name] for name in ("load", "gpus", "boot")} == pytest.approx(
+        {name: apart[name] for name in ("load", "gpus", "boot")}, rel=1e-12
+    )
+    assert whole["boot"] > 0 < whole["gpus"]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert sums_up(load_result(tmp_path / "run.sqlite")) == sums_up(result)
 
 
 def test_three_jobs_on_one_host_share_its_watts():
