@@ -403,7 +403,8 @@ def summary(
     tau
         the bound of the bounded slowdowns, s
     signals
-        adds ``energy`` and of it ``energy_idle``, what nobody holds (kWh), and ``costs`` by each of these signals
+        adds ``energy`` and of it ``energy_idle``, what nobody holds (kWh), with a supply also ``energy_nodes``, what
+        the nodes draw, and ``costs`` by each of these signals
 
     >>> from simmodel.records import JobRecord
     >>> nan = float("nan")

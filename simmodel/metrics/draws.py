@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -33,7 +33,7 @@ __all__ = [
     "draws_of",
     "model_by_node",
     "sums",
-    "supply_of",
+    "supplies_of",
 ]
 
 Model = Literal["node", "linear"]
@@ -45,6 +45,7 @@ NOBODY, CLAIMS = -1, -2
 """Holders that are no jobs."""
 
 Spans: TypeAlias = "dict[str, NDArray[Any]]"
+Supplies: TypeAlias = "Mapping[str, PowerSupply]"
 Row: TypeAlias = "dict[str, Any]"
 _COLUMNS = ("place", "node", "start", "end", "watts", "holder", "state")
 
@@ -56,7 +57,7 @@ class Draws:
     ``place`` is the number of a row of the record's places (-1: besides them), ``node`` -1 where nodes are not
     identified, ``holder`` the number of a row of its jobs, :data:`NOBODY` or :data:`CLAIMS`, ``state`` that of one of
     :data:`STATES`. ``work`` are the jobs or the tasks, ``places`` the names of the places or the processors, ``factor``
-    is the PUE over time, ``None``: 1.
+    is a PUE over time that the watts lack, ``None``: 1.
     """
 
     spans: Table
@@ -96,7 +97,7 @@ class Draws:
 
 def as_steps(signal: Signal, started: float, ended: float) -> Steps:
     """Return a signal as steps between two instants (s), which it has to cover."""
-    signal.integrals([started, ended])  # raises an error if it does not
+    signal.integrals([started, ended])  # an error if it does not
     times, values = np.array(signal.times), np.array(signal.values)
     first, last = np.searchsorted(times, [started, ended], side="right").tolist()
     first = max(first - 1, 0)
@@ -124,67 +125,85 @@ def draws_of(
     supply: PowerSupply | None = None,
 ) -> Draws:
     """Return all that draws power in a run; parameters as of :func:`simmodel.metrics.power`."""
-    supply = supply_of(result, supply)
+    supplies = supplies_of(result, supply)
     if isinstance(result, TaskRecord):
-        return _drawn([_of_tasks(result)], result, result.tasks, result.processors["processor"].tolist(), supply)
+        return _drawn([_of_tasks(result)], result, result.tasks, result.processors["processor"].tolist(), supplies)
     result = result.in_seconds
     measured = _measured(result)
     parts: list[Spans] = []
     for number, row in enumerate(result.places.rows()):
         name, count = row["place"], int(row["nodes"])
         held = _held(result, name, measured)
+        reached = _reached(supplies, name)
+        conversions = () if reached is None else reached.conversions
         if count and (not len(held) or any(nodes is not None for nodes in held["nodes"].tolist())):
             nodes = _nodes(result, row, model, idle_power, load_power)
             found = _on_nodes(result, name, nodes, held)
-            for conversion in () if supply is None else supply.conversions:
+            for conversion in conversions:
                 found = _through(conversion, found)
         else:
-            if supply is not None and supply.conversions:
+            if conversions:
                 raise InputError(f"must be none: the nodes of {name} are not identified", place="supply.conversions")
             found = _counted(result, row, held, idle_power, load_power)
         parts.append({**found, "place": np.full(len(found["watts"]), number)})
-    return _drawn(parts, result, result.jobs, result.places["place"].tolist(), supply)
+    return _drawn(parts, result, result.jobs, result.places["place"].tolist(), supplies)
 
 
 def _drawn(
-    parts: list[Spans], result: JobRecord | TaskRecord, work: Table, places: list[str], supply: PowerSupply | None
+    parts: list[Spans], result: JobRecord | TaskRecord, work: Table, places: list[str], supplies: Supplies
 ) -> Draws:
     """Return all spans together, with what is always drawn besides and the PUE."""
     started, ended = result.started, max(result.ended, result.started)
-    if supply is not None and supply.fixed:
-        always: Any = (NOBODY, NOBODY, started, ended, supply.fixed, NOBODY, OTHER)
+    for supply in supplies.values():
+        always: Any = (NOBODY, NOBODY, started, ended, supply.fixed * _multiple(supply), NOBODY, OTHER)
         parts.append({name: np.array([value]) for name, value in zip(_COLUMNS, always, strict=True)})
     spans = Table({name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS})
+    if supplies:
+        multiple = np.array([*(_multiple(_reached(supplies, name)) for name in places), 1.0])
+        spans = spans.with_columns(watts=spans["watts"] * multiple[spans["place"]])
     spans = spans.where((spans["watts"] != 0) & (spans["end"] > spans["start"]))
     drawn = Draws(spans, started, ended, work, tuple(places))
-    return drawn if supply is None else attrs.evolve(drawn, factor=_pue(supply, drawn))
+    whole = supplies.get("")
+    return attrs.evolve(drawn, factor=_pue(whole, drawn)) if whole is not None and callable(whole.pue) else drawn
 
 
-def supply_of(result: JobRecord | TaskRecord, given: PowerSupply | None) -> PowerSupply | None:
-    """Return how power reaches the nodes: as given, else as the cluster of the run has it; ``None``: nothing is lost.
+def supplies_of(result: JobRecord | TaskRecord, given: PowerSupply | None) -> Supplies:
+    """Return how power reaches the nodes by the name of the cluster: as given, else as the platform of the run has it.
 
-    Raises
-    ------
-    InputError
-        the clusters of a broker have supplies
+    Of a run that is no broker's the name is empty. A cluster for which nothing is lost has none.
     """
     from simmodel.platform.supply import PowerSupply
     from simmodel.platform.toml import from_dict
 
-    platform = result.scenario.get("platform") or {}
     if given is not None:
-        return None if given == PowerSupply() else given
-    if any("supply" in each for each in platform.get("places", {}).values()):
-        message = "must be given: each of the clusters has its own, and the figures take one"
-        raise InputError(message, place="supply")
-    return from_dict(platform).supply if "supply" in platform else None
+        return {} if given == PowerSupply() else {"": given}
+    clusters = _clusters("", result.scenario.get("platform") or {})
+    return {name: from_dict(each).supply for name, each in clusters if "supply" in each}
 
 
-def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:
-    """Return the PUE over time."""
+def _clusters(name: str, document: Row) -> Iterator[tuple[str, Row]]:
+    """Yield the documents of a platform and of those below it, with their names."""
+    yield name, document
+    for below, each in document.get("places", {}).items():
+        yield from _clusters(f"{name}/{below}" if name else below, each)
+
+
+def _reached(supplies: Supplies, place: str) -> PowerSupply | None:
+    """Return the supply that reaches a place."""
+    for name, supply in supplies.items():
+        if name in ("", place) or place.startswith(f"{name}/"):
+            return supply
+    return None
+
+
+def _multiple(supply: PowerSupply | None) -> float:
+    """Return the PUE, if it is a number."""
+    return 1.0 if supply is None or callable(supply.pue) else supply.pue
+
+
+def _pue(supply: PowerSupply, drawn: Draws) -> Steps:
+    """Return a PUE over time that is a function."""
     pue: Any = supply.pue
-    if not callable(pue):
-        return None if pue == 1 else Steps([drawn.started], [pue], drawn.ended)
     load = drawn.power()
     if supply.temperature is None:
         found = Steps(load.times, np.broadcast_to(pue(load.values), load.values.shape), load.end)

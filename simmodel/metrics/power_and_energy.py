@@ -15,7 +15,7 @@ import numpy as np
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.units import seconds_in
-from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supply_of
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supplies_of
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
 from simmodel.platform.supply import PowerSupply
 from simmodel.records.steps import Steps
@@ -157,7 +157,7 @@ def _plain(result: JobRecord | TaskRecord, model: Model | None, supply: PowerSup
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
     levelled = not result.one_run_each and "level" in result.runs
     slept = result.changes is not None and "until" in result.changes
-    several = supply_of(result, supply) is not None or "devices" in nodes or levelled or slept
+    several = supplies_of(result, supply) or "devices" in nodes or levelled or slept
     if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
@@ -258,10 +258,23 @@ def energy(
 
 
 def _signals(result: JobRecord | TaskRecord, given: GivenSignals) -> dict[str, Signal]:
-    """Return signals by name, unless the time of a machine is not that of signals."""
+    """Return signals by name.
+
+    Raises
+    ------
+    InputError
+        one of them does not last as long as the run, or the time of a machine is not that of signals
+    """
     if given and isinstance(result, TaskRecord) and result.time_unit != "s":
         raise InputError(f"must be none: the time of the machine is in {result.time_unit}, not in s", place="signals")
-    return signals_of(given)
+    found = signals_of(given)
+    run = result if isinstance(result, TaskRecord) else result.in_seconds
+    for name, signal in found.items():
+        try:
+            signal.integrals([run.started, max(run.started, run.ended)])
+        except InputError as error:
+            raise InputError(error.message, signal.source, f"signals.{name}" if name else "signal") from None
+    return found
 
 
 def footprint(
@@ -369,6 +382,8 @@ def energy_by(
 def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: float) -> dict[str, Any]:
     """Return ``energy`` and of it ``energy_idle`` (kWh) between two instants (s), and the ``costs`` by each signal.
 
+    If power is lost on the way to the nodes, ``energy_nodes`` is what they draw.
+
     >>> from simmodel.platform import Signal
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0], "start": [0], "end": [3600], "processors": [4]}
@@ -380,8 +395,10 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
     start, end, drawn = scale * start, scale * end, draws_of(result)
     total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
     found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
+    if supplies_of(result, None):
+        found["energy_nodes"] = draws_of(result, supply=PowerSupply()).power().integral(start, end)
     found = {name: joules / _JOULES for name, joules in found.items()}
-    given = signals_of(signals)
+    given = _signals(result, signals)
     per_step = np.append(total.times[total.times <= end], end).clip(start)
     watts = total.at(per_step[:-1])
     costs = {name: float(np.dot(watts, np.diff(each.integrals(per_step))) / _JOULES) for name, each in given.items()}

@@ -75,7 +75,9 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     if metrics.get("energy") == 0:
         rows.append(("energy", "not known: nothing on the platform has watts"))
     elif "energy" in metrics:
-        rows.append(("energy", f"{figures(metrics['energy'])} kWh, {figures(metrics['energy_idle'])} kWh of it idle"))
+        told = f"{figures(metrics['energy'])} kWh, {figures(metrics['energy_idle'])} kWh of it idle"
+        told += f", {figures(metrics['energy_nodes'])} kWh in the nodes" if "energy_nodes" in metrics else ""
+        rows.append(("energy", told))
         rows += [(name, figures(amount)) for name, amount in metrics["costs"].items()]
     of_gpus = [name for name in GPU_METRICS if math.isfinite(metrics.get(name, math.nan))]
     rows += [(GPU_METRICS[name][1], metric_text(name, metrics[name])) for name in of_gpus]

@@ -79,7 +79,7 @@ class SleepAfter(Policy):
 
     decides = "jobs"
 
-    def __init__(self, seconds: Any = 300.0, policy: PolicyLike | None = None, *, spare: int = 0) -> None:
+    def __init__(self, seconds: float | str = 300.0, policy: PolicyLike | None = None, *, spare: int = 0) -> None:
         self.seconds: float = in_seconds(seconds)
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds >= 0:
             raise InputError(f"must be a time >= 0, got {shown(seconds)}", place="seconds")
@@ -135,7 +135,7 @@ class SleepAfter(Policy):
     def state(self) -> Any:
         return self.policy.state()
 
-    def restore(self, values: Any) -> None:
+    def restore(self, values: dict[str, Any] | None) -> None:
         self.policy.restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:

@@ -37,6 +37,7 @@ __all__ = [
     "change_table",
     "claim_table",
     "held_by",
+    "joined_nodes",
     "links_of",
     "network_columns",
     "node_table",
@@ -119,6 +120,28 @@ def node_table(places: Sequence[Place]) -> Table | None:
             column[:] = values
             table = table.with_columns(**{name: column})
     return table
+
+
+def joined_nodes(tables: Sequence[Table]) -> Table | None:
+    """Return the nodes of several systems together, as :func:`node_table` has those of one; ``None``: there are none.
+
+    >>> nodes = Table({"place": ["a"], "node": [0]})
+    >>> joined_nodes([nodes, nodes.with_columns(place=["b"], off_power=[9.0])])["off_power"]
+    array([0., 9.])
+    """
+    if not tables:
+        return None
+    columns = {}
+    for name in dict.fromkeys(name for table in tables for name in table.names):
+        without: Any = {"model": "linear", "devices": (), "levels": ()}.get(name, 0.0)
+        values = [
+            value for each in tables for value in (each[name].tolist() if name in each else [without] * len(each))
+        ]
+        columns[name] = np.empty(len(values), dtype=object)
+        columns[name][:] = values
+        if name not in ("devices", "levels"):
+            columns[name] = np.array(values)
+    return Table(columns)
 
 
 def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[tuple[float, float, int], ...]:

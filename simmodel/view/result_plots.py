@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
+from simmodel.foundation.display import figures
 from simmodel.metrics.batch import job_values
 from simmodel.metrics.bins import BINS, binned, distribution
 from simmodel.records.job_record import JobRecord
@@ -172,7 +173,7 @@ def power_over_time(
     ax: Axes | None = None,
     **look: Unpack[Look],
 ) -> Axes:
-    """Draw the power over time, in kW, by what draws it; see :func:`simmodel.metrics.power_and_energy.power_by_state`.
+    """Draw the power over time, in kW or MW, by what draws it: the parts of :func:`simmodel.metrics.power_by_state`.
 
     On axes that show another run already it is one line, as with a colour.
 
@@ -187,29 +188,35 @@ def power_over_time(
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    from simmodel.metrics.draws import as_steps
+    from simmodel.metrics.draws import STATES, as_steps
     from simmodel.metrics.power_and_energy import power
 
     ax = axes(ax, figsize=figsize)
+    steps = power(result, supply=supply)
+    mega = "MW" in ax.get_ylabel() if ax.has_data() else steps.max() >= 1e7
+    unit, scale = ("MW", 1e-6) if mega else ("kW", 1e-3)
+    steps = steps.scaled(scale)
     if colour is None and not ax.has_data():
-        layers = power_layers(result, supply)
-        steps = [*layers.values()][-1] if layers else Steps([result.started], [0.0], result.ended)
-        note = _bands(ax, layers)
+        layers = {name: each.scaled(1e3 * scale) for name, each in power_layers(result, supply).items()}
+        states = [STATES.index(name.removeprefix("+ ").lower()) for name in layers]
+        note = _bands(ax, layers, [_BANDS[state % len(_BANDS)] for state in states])
     else:
-        steps = power(result, supply=supply).scaled(1e-3)
         note = _area(ax, result, steps, colour, COLOURS[2])
     if cap is not None:
         if not isinstance(cap, int | float | Steps):
             cap = as_steps(cap, result.started, result.ended)
-        limit = (cap if isinstance(cap, Steps) else Steps([result.started], [cap], result.ended)).scaled(1e-3)
+        limit = (cap if isinstance(cap, Steps) else Steps([result.started], [cap], result.ended)).scaled(scale)
         times, values = limit.curve()
         ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="cap")
         ax.set_ylim(0, max(ax.get_ylim()[1], 1.05 * limit.max()))
-    if len(ax.get_legend_handles_labels()[1]) > 1:
+    labels = ax.get_legend_handles_labels()[1]
+    if "+ off" in labels:  # no room below
+        legend(ax, "upper left", (1.0, 1.0))
+    elif len(labels) > 1:
         legend(ax, "lower left", columns=5)
-    ax.set_ylabel("power (kW)")
+    ax.set_ylabel(f"power ({unit})")
     time_axis(ax, result)
-    return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
+    return tidy(ax, title=title, default=f"power, {figures(steps.integral() / 3600, 4)} {unit}h in all{note}")
 
 
 def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:

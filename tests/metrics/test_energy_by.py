@@ -1,5 +1,7 @@
 """Whose the energy is: jobs and idle add up to the whole, which equals sums by hand."""
 
+from itertools import pairwise
+
 import attrs
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from simmodel.platform import (
     OutageSpec,
     PartitionSpec,
     PowerSupply,
+    QueueSpec,
     Signal,
     read_toml,
     write_toml,
@@ -85,12 +88,60 @@ def test_the_losses_of_a_cluster_are_in_its_files_and_in_stored_results(tmp_path
     result = simulate(spec, jobs, "easy")
     assert energy(result) == energy(simulate(frontier(4), jobs, "easy"), supply=spec.supply)
     assert node_energy(result)["energy"].sum() == energy(result, supply=PowerSupply()).total
+    kwh = result.metrics(signals={})
+    assert kwh["energy_nodes"] == pytest.approx(energy(result, supply=PowerSupply()).total / 3.6e6)
+    assert f"{kwh['energy_nodes']:.3g} kWh in the nodes" in result.summary(signals={})
     result.to_sqlite(tmp_path / "run.sqlite")
     assert energy(load_result(tmp_path / "run.sqlite")) == energy(result)
-    both = simulate({"one": spec, "other": frontier(2)}, jobs, "round-robin")
-    with pytest.raises(ValueError, match="supply: must be given: each of the clusters has its own"):
-        energy(both)
-    assert energy(both, supply=PowerSupply()).total > 0
+
+
+def test_each_cluster_of_a_broker_has_its_own_losses():
+    lossy = attrs.evolve(frontier(4), supply=PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=70, pue=1.25))
+    warm = attrs.evolve(frontier(2), supply=PowerSupply(pue=1.5))
+    jobs = [busy(1, 40.0), busy(2, 50.0), busy(1, 30.0)]
+    both = simulate({"lossy": lossy, "warm": {"a": warm, "b": frontier(3)}}, jobs, "round-robin")
+    span = both.ended - both.started
+    idle, load = 90 + 352 + 184.26, 280 + 2240 + 184.26
+    used = {place: both.busy(place).integral() / 64 for place in both.places["place"].tolist()}
+    sizes = {"lossy": 4, "warm/a": 2, "warm/b": 3}
+    assert sum(used.values()) == 40 + 2 * 50 + 30
+    ideal = {place: sizes[place] * span * idle + used[place] * (load - idle) for place in sizes}
+    at_rectifier = (ideal["lossy"] + 4 * 13 * span) / 0.98
+    table = energy_by(both, "place")
+    expected = [1.25 * (at_rectifier + 17 * span) / 0.96, 1.5 * ideal["warm/a"], ideal["warm/b"], 1.25 * 70 * span]
+    assert table["place"].tolist() == [*sizes, "other"]
+    assert table["energy"].tolist() == pytest.approx(expected, rel=1e-12)
+    assert sums_up(both) == pytest.approx(sum(expected), rel=1e-12)
+    assert sums_up(both, supply=PowerSupply()) == pytest.approx(sum(ideal.values()), rel=1e-12)
+    assert "kWh in the nodes" in both.summary(signals={})
+
+
+def test_nodes_of_a_broker_draw_what_they_draw_in_their_clusters(tmp_path):
+    sleepers = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, power=SLEEPER)])
+    down = OutageSpec(kind="failure", at=100, until=200, nodes=[0])
+    unlike = [NodeSpec(name="x", cores=4, idle_power=20, load_power=70), NodeSpec(name="y", cores=2, idle_power=9)]
+    platform = {
+        "asleep": ClusterSpec(partitions=[sleepers], outages=[down]),
+        "gpus": frontier(2),
+        "unlike": ClusterSpec(partitions=[PartitionSpec(nodes=unlike)]),
+        "counted": ClusterSpec(partitions=[PartitionSpec(processors=8, idle_power=3, load_power=8)]),
+    }
+    jobs = [Job(nodes=1, cores_per_node=2, gpus_per_node=i % 2, run=20 + i, submit=30 * i) for i in range(20)]
+    jobs += [Job(processors=5, run=40, submit=100)] * 2
+    policies = {"asleep": "sleep-after(5, easy)", **dict.fromkeys(["gpus", "unlike", "counted"], "easy")}
+    result = simulate(platform, jobs, "round-robin", policies=policies)
+    table = energy_by(result, "state")
+    whole = dict(zip(table["state"].tolist(), table["energy"].tolist(), strict=True))
+    apart = dict.fromkeys(("load", "gpus", "boot"), 0.0)
+    for cluster in result.clusters.values():
+        for row in energy_by(cluster, "state").rows():
+            apart[row["state"]] = apart.get(row["state"], 0.0) + row["energy"]
+    assert {name: whole[name] for name in ("load", "gpus", "boot")} == pytest.approx(
+        {name: apart[name] for name in ("load", "gpus", "boot")}, rel=1e-12
+    )
+    assert whole["boot"] > 0 < whole["gpus"]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert sums_up(load_result(tmp_path / "run.sqlite")) == sums_up(result)
 
 
 def test_three_jobs_on_one_host_share_its_watts():
@@ -163,6 +214,12 @@ def test_jobs_have_what_they_draw_second_by_second(rows, model):
     sums_up(result, model=model)
 
 
+QUEUES = [
+    QueueSpec(name="urgent", priority=9, preempts=["suspended", "stopped"]),
+    QueueSpec(name="suspended", preemptible="suspend"),
+    QueueSpec(name="stopped", preemptible="requeue"),
+]
+SLEEPER = NodePower(idle=90, load=190, off=9.5, boot=(11, 120), stop=(2, 105), model="node")
 SUPPLY = PowerSupply(
     conversions=[Conversion(efficiency=[(0, 0.5), (200, 0.9), (900, 0.8)], nodes=2), SIVOC],
     fixed=70,
@@ -179,22 +236,27 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
         NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, idle_power=90, load_power=190),
         NodeSpec(name="fat", count=1, cores=8, idle_power=120.5, load_power=333),
     ]
+    if data.draw(st.booleans()):
+        kinds[0] = NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, power=SLEEPER)
     part = PartitionSpec(nodes=kinds, devices=[gpus], exclusive=data.draw(st.booleans()))
     outage = OutageSpec(at=30, until=60, nodes=[1], kind=data.draw(st.sampled_from(["failure", "maintenance"])))
     jobs = []
     for i in range(data.draw(st.integers(1, 12))):
         run, submit = data.draw(st.integers(1, 80)), data.draw(st.integers(0, 60))
-        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "elastic", "measured"]))
+        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "requeue", "urgent", "elastic", "measured"]))
         more = {
             "plain": {"processors": data.draw(st.integers(1, 9)), "requested": max(1, run - 5)},
             "gpu": {"nodes": 1, "gpus_per_node": data.draw(st.sampled_from([0.3, 1, 2]))},
-            "suspend": {"processors": 3, "on_preempt": "suspend", "priority": 1},
+            "suspend": {"processors": 3, "queue": "suspended"},
+            "requeue": {"processors": 5, "queue": "stopped"},
+            "urgent": {"processors": 7, "queue": "urgent"},
             "elastic": {"elastic": Elastic(1, 2, 6)},
             "measured": {"processors": 2, "power": [(0, 130), (7, 260)]},
         }[kind]
         jobs.append(Job(id=i, run=run, submit=submit, **more))
     policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
-    platform = ClusterSpec(partitions=[part], outages=[outage])
+    policy = data.draw(st.sampled_from([policy, f"sleep-after(3, {policy})"])) if kinds[0].power is SLEEPER else policy
+    platform = ClusterSpec(partitions=[part], outages=[outage], queues=QUEUES)
     result = simulate(platform, jobs, policy)
     sums_up(result)
     sums_up(result, supply=SUPPLY)
@@ -204,6 +266,46 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
     carbon = Signal([0, 20, 50], [1.5, 7, 2], end=1e6)
     table = energy_by(result, signals={"carbon": carbon}, supply=SUPPLY)
     assert table["carbon"].sum() == pytest.approx(footprint(result, carbon, supply=SUPPLY), rel=1e-12)
+
+
+def by_hand(result, cores, idle, load):
+    """Return the joules of each job, and of idle, interval by interval and node by node."""
+    runs = [*result.runs.rows()]
+    instants = sorted({result.started, result.ended, *(float(run[name]) for run in runs for name in ("start", "end"))})
+    rows = {job: row for row, job in enumerate(result.jobs["job"].tolist())}
+    joules = [0.0] * (len(rows) + 1)
+    for low, high in pairwise(instants):
+        for node in range(int(result.places["nodes"][0])):
+            held = {}
+            for run in runs:
+                if run["start"] <= low and high <= run["end"] and node in run["nodes"]:
+                    held[rows[run["job"]]] = run["cores"][run["nodes"].index(node)]
+            for row, amount in held.items() or [(-1, 0)]:
+                share = amount / sum(held.values()) if held else 1
+                joules[row] += (high - low) * (idle * share + (load - idle) * amount / cores)
+    return joules
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_jobs_that_are_killed_preempted_and_resized_have_what_they_draw(data):
+    part = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, idle_power=95, load_power=190.7)])
+    kinds = [
+        {"processors": 3},
+        {"processors": 5, "requested": 9},
+        {"processors": 4, "queue": "suspended"},
+        {"processors": 6, "queue": "stopped"},
+        {"processors": 9, "queue": "urgent"},
+        {"elastic": Elastic(1, 2, 9)},
+    ]
+    jobs = [
+        Job(id=i, run=data.draw(st.integers(1, 60)), submit=data.draw(st.integers(0, 50)), **kind)
+        for i, kind in enumerate(data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=10)))
+    ]
+    policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
+    result = simulate(ClusterSpec(partitions=[part], queues=QUEUES), jobs, policy)
+    assert energy_by(result)["energy"] == pytest.approx(by_hand(result, 4, 95, 190.7), rel=1e-12, abs=1e-9)
+    sums_up(result)
 
 
 def test_gpus_draw_the_watts_of_their_type_and_shares_in_proportion():
@@ -267,6 +369,10 @@ def test_the_pue_follows_load_and_weather():
         (lambda: Conversion(loss=-3), "loss: must be watts >= 0, got -3"),
         (lambda: attrs.evolve(frontier(4), supply=PowerSupply(pue=lambda watts: 1.1)), "supply.pue: must be a number"),
         (lambda: Job(run=1, power=-5), "power: must be watts >= 0, got -5"),
+        (lambda: Job(run=1, power="-5"), "power: must be watts >= 0, got '-5'"),
+        (lambda: NodePower(idle=-1), "idle: must be a finite number of watts >= 0, got -1"),
+        (lambda: DeviceSpec(name="T4", load_power=-1), "load_power: must be a number >= 0, got -1"),
+        (lambda: Signal([0, 5, 3], [1, 2, 1]), r"times\[2\]: must increase, got 3 after 5"),
         (lambda: Job(run=1, power=[(0, 5), (0, 9)]), "power: must be a number, or pairs of increasing seconds from 0"),
         (lambda: Job(run=1, power={"cpu": 1.5}), "power.cpu: must be shares from 0 to 1, got 1.5"),
         (lambda: Job(run=1, power={"gpus": 1}), "power: must have parts cpu and gpu"),
@@ -281,6 +387,10 @@ def test_wrong_questions_are_refused_in_a_sentence():
     result = simulate(4, [Job(run=10)], "easy")
     with pytest.raises(ValueError, match="the signal lasts from 0 to 5 s, and is asked for at 10 s"):
         energy_by(result, signals={"carbon": Signal([0], [1], end=5)}, load_power=5)
+    with pytest.raises(ValueError, match=r"signals\.price: the signal lasts from 3 to 13 s, and is asked for at 0 s"):
+        result.metrics(signals={"price": Signal([3], [1], end=13)})
+    with pytest.raises(ValueError, match="signal: the signal lasts from 0 to 5 s"):
+        footprint(result, Signal([0], [1], end=5))
     with pytest.raises(ValueError, match="unknown column of jobs 'usr'"):
         energy_by(result, "usr")
     with pytest.raises(ValueError, match=r"supply\.conversions: must be none: the nodes of batch are not"):
@@ -298,4 +408,10 @@ def test_the_command_says_whose_energy_carbon_and_cost_are(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "energy                               2.05 kWh, 0.3 kWh of it idle" in out
     assert out.splitlines()[-4].split() == ["user", "energy", "carbon"]
+    both = machine + "[[partitions]]\nname='c'\nprocessors=4\nidle_power=10\n"
+    (tmp_path / "machine.toml").write_text(both)
+    main(["batch", paths[0], "--platform", paths[1], *signal])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-7:]]
+    assert [row[0] for row in rows] == ["user", "bob", "eve", "idle", "place", "b", "c"]
+    assert sum(float(row[1]) for row in rows[1:4]) == sum(float(row[1]) for row in rows[5:])
     assert out.splitlines()[-2].split() == ["eve", "5760000", "536"]
