@@ -105,6 +105,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.signals:WaitFor",
         "jobs that have slack wait until a signal, such as carbon or the price of energy, is expected to be lowest",
     ),
+    "cap": (
+        "simmodel.policies.caps:Cap",
+        "cap(2MW, POLICY): no more power than that is drawn; cap(2MW, POLICY, lower): jobs start at lower levels",
+    ),
     # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
     "greedy-et": (_ESTIMATES + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),
