@@ -22,12 +22,13 @@ from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.environment import Environment
-    from simmodel.resources.pools.pool import Pool
+    from simmodel.resources.pools.pool import Consumables, Pool
     from simmodel.work.job import LiveJob
 
 __all__ = ["Cap"]
 
 _HOW = ("wait", "lower")
+_ENDLESS = 1 << 60
 
 
 class Capped(Protocol):
@@ -107,26 +108,28 @@ class Cap(Policy):
         told = f"{watts:g}" if isinstance(watts, int | float) else watts if isinstance(watts, str) else "steps"
         self.name = f"cap({told}{'' if how == 'wait' else f', {how}'}) {self.policy.name}"
         self._until = inf  # the end of a signal
-        self._amounts: Any = None
+        self._amounts: Consumables | None = None  # which it limits
 
     def attach(self, system: Capped) -> None:
         """Let the jobs of a cluster request their power, of which there is as much as the cap leaves."""
         super().attach(system)
         now, places = system.env.now, system.places
-        counts = [(PowerCount(place), place.part_of is None) for place in places]
-        for count, _ in counts:
-            count.lowers = self.how == "lower"
-        idle = sum(count.idle for count, own in counts if own)
-        most = sum(count.most for count, own in counts if own)
+        counts = {place: PowerCount(place, lowers=self.how == "lower") for place in places}
+        own = [count for place, count in counts.items() if place.part_of is None]
+        idle, most = sum(count.idle for count in own), sum(count.most for count in own)
         steps = []
         for at, watts in self._steps(system):
             cap = int(1000 * watts + 1e-6)
             if cap < idle:
                 text = f"must be at least {idle / 1000:g} W, what the idle nodes of {system.name} draw"
                 raise InputError(f"{text}, got {watts:g} W", place="watts")
-            steps.append((at, cap - idle if cap < most else 1 << 60))
+            steps.append((at, cap - idle if cap < most else _ENDLESS))
         if steps[0][0] > now:
             raise InputError(f"must be known from {now:g} s on, got a cap from {steps[0][0]:g} s on", place="watts")
+        if all(headroom == _ENDLESS for _, headroom in steps):
+            return
+        for place, count in counts.items():
+            place.power = count
         self._amounts = places[0].consumables
         self._amounts.limit(POWER, system.env, steps, [place.running for place in places])
 
@@ -174,6 +177,9 @@ class Cap(Policy):
                 f"must last as long as the run, got a signal that ends at {self._until:g} s", place="watts"
             )
         yield from self.policy.decide(view) or ()
+        amounts = self._amounts
+        if amounts is None:
+            return
         started = self.how == "lower"
         while started and (lowered := list(self._lower(view))):
             for job, level in lowered:
@@ -183,7 +189,7 @@ class Cap(Policy):
             for job in waiting:
                 yield SetLevel(job, None)
             started = len(waiting) < len(lowered)
-        if len(view.waiting) and (at := self._amounts.rises_at()) < inf:
+        if len(view.waiting) and (at := amounts.rises_at()) < inf:
             yield WakeAt(at)
 
     def _lower(self, view: View) -> Iterable[tuple[LiveJob, float]]:

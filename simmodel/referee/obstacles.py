@@ -527,6 +527,12 @@ def _who_hold_nodes(way: _Way) -> Iterator[Holder]:
     yield from (_holder(run) for run in _running(way) if run.expected_end <= at < inf)
 
 
+def _who_hold_power(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs that end by the instant at which the job has enough power."""
+    at, _ = way.pool.profile().earliest(way.live, way.live.planned)
+    yield from (_holder(run) for run in _running(way) if run.expected_end <= at < inf)
+
+
 def _who_hold_licences(way: _Way) -> Iterator[Holder]:
     """Yield the running jobs that hold licences, by expected end, until enough are free."""
     free = dict(way.pool.consumables.free)
@@ -597,6 +603,7 @@ _HOLDERS: dict[str, Callable[[_Way], Iterator[Holder]]] = {
     "nodes": _who_hold_nodes,
     "licences": _who_hold_licences,
     "bandwidth": _who_hold_licences,
+    "power": _who_hold_power,
     "reservation": _windows,
     "limit": _who_count,
     "dependencies": _who_come_before,

@@ -58,27 +58,29 @@ class PowerCount:
     Parameters
     ----------
     pool
-        the pool, whose jobs request their power from now on
+        the pool, whose jobs request their power once this is its ``power``
+
+    lowers
+        whether jobs that draw too much may run at lower levels
 
     Attributes
     ----------
     idle, most
         mW of all its nodes, idle and under load
-    lowers
-        whether jobs that draw too much may run at lower levels
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import NodePower, NodeSpec, PartitionSpec
     >>> from simmodel.resources import NodePool
     >>> nodes = [NodeSpec(count=4, cores=10, power=NodePower(idle=95, levels=[(1.0, 190), (0.8, 145)]))]
-    >>> count = PowerCount(NodePool(Environment(), "batch", PartitionSpec(nodes=nodes)))
+    >>> pool = NodePool(Environment(), "batch", PartitionSpec(nodes=nodes))
+    >>> count = pool.power = PowerCount(pool)
     >>> count.idle, count.most, count.of(Job(processors=4, run=1)).consumables
     (380000, 760000, {'power': 38000})
     """
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, *, lowers: bool = False) -> None:
         self._pool = pool
-        self.lowers = False
+        self.lowers = lowers
         spec: PartitionSpec = pool.spec
         if spec.nodes:
             self._kinds = [_Kind.of(kind, spec) for kind in spec.nodes]
@@ -89,7 +91,6 @@ class PowerCount:
         full = (kind.number * (kind.idle + max(kind.loads.values()) + kind.all_gpus) for kind in self._kinds)
         self.most = _milliwatts(sum(full))
         self._plain: dict[int, Request] = {}
-        pool.power = self
 
     def of(self, spec: Job) -> Request:
         """Return the request of a job with the power that it draws."""
