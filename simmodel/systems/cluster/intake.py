@@ -274,7 +274,7 @@ class ClusterDoor(Door):
             cluster.reject(job, reason)
         cluster.submitted += len(workload)
         pool = core.only_pool
-        special = pool is None or pool.limited or needs_specs(workload, core.offers)
+        special = pool is None or pool.limited or pool.power is not None or needs_specs(workload, core.offers)
         jobs = requests_of(workload, prepared, core.offers) if special else None
         return self.blocks(workload, prepared, first, jobs)
 
