@@ -361,7 +361,7 @@ class HostPool(NodePool):
         if not self._counts(job):
             return super().fits(job)
         fits = self._counted().fits(job.processors)
-        return fits and self._amounts_fit(job)
+        return fits and (job.request is None or self._amounts_fit(job))
 
     def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
         """Allocate the job's request; without an allocation of nodes, on the host that the placement chooses.

@@ -513,7 +513,7 @@ class NodePool(Pool):
         fits = self._fitting.get((need, ahead))
         if fits is None:
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
-        return fits and self._amounts_fit(job)
+        return fits and (job.request is None or self._amounts_fit(job))
 
     def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
         """Whether the job could start now with exactly this allocation, and it meets the job's request.

@@ -832,9 +832,10 @@ class Pool:
 
     def _amounts_fit(self, job: LiveJob) -> bool:
         """Whether the consumables that a job requests are free now, and stay so where their amount changes."""
-        request, there, now = job.request, self.consumables, self.env.now
-        if request is None:
+        request, there = job.request, self.consumables
+        if not there.capacity:
             return True
+        now = self.env._now
         if not there.fits(request.consumables):
             return False
         if not there.falls_before(now + job.planned):
