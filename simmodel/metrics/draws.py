@@ -210,7 +210,10 @@ def _at(measured: Measured | None, second: float) -> tuple[float, float, float]:
 
 @attrs.frozen
 class _Nodes:
-    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node."""
+    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node.
+
+    ``asleep``: by state of nodes, the W of each node.
+    """
 
     cores: NDArray[np.float64]
     idle: NDArray[np.float64]
@@ -218,6 +221,7 @@ class _Nodes:
     gpus: list[tuple[tuple[float, float, int], ...]]
     by_node: NDArray[np.bool_]
     levels: Sequence[Mapping[float, float]]
+    asleep: Mapping[int, NDArray[np.float64]]
 
     def loads(self, node: NDArray[np.int64], level: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the W of nodes with all cores busy at a level each; nan: the first."""
@@ -259,7 +263,42 @@ def _nodes(
     own_idle = own_idle if idle is None else np.full(len(here), idle)
     own_load = own_load if load is None else np.full(len(here), load)
     levels = [dict(each or ()) for each in here["levels"].tolist()] if "levels" in here else [{}] * len(here)
-    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model), levels)
+    known = {STATES.index(name): f"{name}_power" for name in ("boot", "stop", "off")}
+    asleep = {state: here[name].astype(np.float64) for state, name in known.items() if name in here}
+    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model), levels, asleep)
+
+
+def _asleep(result: JobRecord, place: str) -> Spans:
+    """Return the spans in which nodes of a place stop, are off, or boot: ``node, start, end, state, holder``."""
+    rows: list[tuple[int, float, float, int, int]] = []
+    off, boot, stop = (STATES.index(name) for name in ("off", "boot", "stop"))
+    changes = result.changes
+    if changes is not None and "until" in changes:
+        here = changes.where((changes["place"] == place) & (changes["nodes"] != None))  # noqa: E711 (by element)
+        ids = {str(job): row for row, job in enumerate(result.jobs["job"].tolist())}
+        since: dict[
+            int, tuple[float, float]
+        ] = {}  # of nodes that sleep: when they began to stop, and when they are off
+        columns = (here[name].tolist() for name in ("time", "cause", "nodes", "until", "job"))
+        for time, cause, nodes, until, job in zip(*columns, strict=True):
+            for node, at in zip(nodes, until, strict=True):
+                if cause == "sleep":
+                    since[node] = time, at
+                    continue
+                begun, down = since.pop(node, (time, time))
+                rows += [(node, begun, min(down, time if cause != "wake" else down), stop, NOBODY)]
+                rows += [(node, down, time, off, NOBODY)] if down < time else []
+                if cause == "wake":
+                    rows.append((node, max(time, down), at, boot, ids.get(job, NOBODY)))
+        for node, (begun, down) in since.items():
+            rows += [(node, begun, down, stop, NOBODY), (node, down, result.ended, off, NOBODY)]
+    clipped = [(node, max(low, result.started), min(high, result.ended), *more) for node, low, high, *more in rows]
+    kept = np.array([row for row in clipped if row[1] < row[2]], dtype=np.float64).reshape(-1, 5).T
+    names = ("node", "start", "end", "state", "holder")
+    return {
+        name: column if name in ("start", "end") else column.astype(np.int64)
+        for name, column in zip(names, kept, strict=True)
+    }
 
 
 def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -302,8 +341,9 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     row = np.repeat(np.flatnonzero(known), [len(each) for each in held["nodes"][known].tolist()])
     away = result.down_by_node(place)
     every = np.arange(count), np.full(count, result.started), np.full(count, result.ended)
-    mine, gone = ((each["node"], each["start"], each["end"]) for each in (spans, away))
-    cut = _Cut(every, mine, gone)
+    asleep = _asleep(result, place)
+    mine, gone, away_too = ((each["node"], each["start"], each["end"]) for each in (spans, away, asleep))
+    cut = _Cut(every, mine, gone, away_too)
     which, segment = cut.pieces(*mine)
     total = len(cut.real)
     down = np.zeros(total, dtype=bool)
@@ -329,10 +369,19 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     told = ~np.isnan(watts)
     idle[told] = np.minimum(idle, watts)[told]
     load[told], gpus[told] = (watts - idle)[told], 0.0
-    free = np.flatnonzero(cut.real & (holders == 0) & ~down)
+    up = cut.real & (holders == 0) & ~down
+    number, where = cut.pieces(*away_too)
+    number, where = number[up[where]], where[up[where]]
+    up[where] = False
+    state = asleep["state"][number]
+    watts_of = np.zeros(len(where))
+    for each, known_watts in nodes.asleep.items():
+        watts_of[state == each] = known_watts[cut.unit[where[state == each]]]
+    free = np.flatnonzero(up)
     holder = held["row"][of]
     return _stacked(
         (cut.unit[free], cut.start[free], cut.end[free], standing[cut.unit[free]], np.full(len(free), NOBODY), IDLE),
+        (cut.unit[where], cut.start[where], cut.end[where], watts_of, asleep["holder"][number], state),
         *(
             (node, cut.start[segment], cut.end[segment], *each)
             for each in ((idle, holder, IDLE), (load, holder, LOAD), (gpus, holder, GPUS))
@@ -341,8 +390,8 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
 
 
 def _stacked(*parts: tuple[Any, ...]) -> Spans:
-    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state is one number."""
-    columns = [[*each[:-1], np.full(len(each[0]), each[-1])] for each in parts]
+    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state may be one number."""
+    columns = [[*each[:-1], np.broadcast_to(each[-1], len(each[0]))] for each in parts]
     found = (np.concatenate(each) for each in zip(*columns, strict=True))
     return dict(zip(_COLUMNS[1:], found, strict=True))
 

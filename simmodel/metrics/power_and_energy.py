@@ -156,7 +156,8 @@ def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -
     """
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    several = supply is not None or "devices" in nodes or (not result.one_run_each and "level" in result.runs)
+    slept = result.changes is not None and "until" in result.changes
+    several = slept or supply is not None or "devices" in nodes or (not result.one_run_each and "level" in result.runs)
     if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"

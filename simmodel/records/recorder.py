@@ -27,6 +27,7 @@ from simmodel.records.tables import (
     with_slowed,
 )
 from simmodel.scheduling.observer import Observer
+from simmodel.work.job import Booting
 from simmodel.work.table import Table, Words, rows_of
 from simmodel.work.workload import Report
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.sleeping import NodeChange, Sleeping
     from simmodel.scheduling.protocol import Place, Policy
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
@@ -175,6 +177,7 @@ class JobRecorder(Observer):
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
+        self._states: dict[int, NodeChange] = {}  # of nodes, by number of the change
         self._claims: list[ClaimStretch] = []  # ended
         self._claims_held: dict[Claim, float] = {}  # since when at their present size
         self._workflows: dict[int | str, Recorded] = {}  # by job, of its latest attempt
@@ -257,7 +260,7 @@ class JobRecorder(Observer):
         """Record the histories of expected jobs that were submitted before the record began."""
         start, started = self._start, self.job_started
         for job in jobs:
-            if job.run is not None:
+            if job.run is not None and not isinstance(job.run, Booting):
                 started(job.run)
                 start[job.index] = job.run.started
             if job.history is not None:
@@ -377,6 +380,9 @@ class JobRecorder(Observer):
         """Record the capacity of a place from now on: ``place.up`` if it exists, else ``place.capacity``."""
         up = getattr(place, "up", None)
         down = getattr(place, "down_nodes", ())
+        sleeping: Sleeping | None = getattr(place, "sleeping", None)
+        if sleeping is not None and sleeping.change is not None:
+            self._states[len(self._changes)] = sleeping.change
         self._changes.append(
             (self._env.now, place.name, cause, place.capacity if up is None else up, tuple(sorted(down)))
         )
@@ -578,8 +584,11 @@ class JobRecorder(Observer):
         return claim_table([*self._claims, *held])
 
     def changes(self) -> Table | None:
-        """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change."""
-        return change_table(self._changes)
+        """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change.
+
+        If nodes slept: also ``nodes, until, job``, see :class:`~simmodel.resources.pools.sleeping.NodeChange`.
+        """
+        return change_table(self._changes, self._states)
 
     def record(
         self,

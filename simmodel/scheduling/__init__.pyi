@@ -14,8 +14,10 @@ from .protocol import (
     Reserve as Reserve,
     Resize as Resize,
     SetLevel as SetLevel,
+    Sleep as Sleep,
     Start as Start,
     View as View,
+    Wake as Wake,
     WakeAt as WakeAt,
 )
 from .registry import policy as policy, register_policy as register_policy

@@ -48,9 +48,11 @@ __all__ = [
     "Resize",
     "SeenSignal",
     "SetLevel",
+    "Sleep",
     "Start",
     "Transfer",
     "View",
+    "Wake",
     "WakeAt",
     "parameters_of",
     "work_units",
@@ -140,6 +142,23 @@ class Release(NamedTuple):
     reason: str | None = None
 
 
+class Sleep(NamedTuple):
+    """Put idle nodes of a place to sleep, given by number or name: they draw less, and are up again after a boot."""
+
+    place: Any
+    nodes: Any
+    reason: str | None = None
+
+
+class Wake(NamedTuple):
+    """Begin to boot nodes of a place that sleep, given by number or name, for waiting work if it is named."""
+
+    place: Any
+    nodes: Any
+    work: Any = None
+    reason: str | None = None
+
+
 class Transfer(NamedTuple):
     """Copy or move a file of a grid to a site, from a given source or (``None``) the one that the policy chooses.
 
@@ -163,7 +182,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | SetLevel | Reserve | WakeAt | Hold | Release | Transfer | Evict
+Decision = Start | Preempt | Resize | SetLevel | Reserve | WakeAt | Hold | Release | Sleep | Wake | Transfer | Evict
 """A decision that a policy may yield."""
 
 

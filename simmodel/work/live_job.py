@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OVER",
+    "Booting",
     "Brokered",
     "LiveJob",
     "Queued",
@@ -584,6 +585,16 @@ class Run(Occurrence):
 
     def __repr__(self) -> str:
         return f"<run of job {self.job.id} on {self.place.name} since {self.started:g}>"
+
+
+class Booting(Run):
+    """What a job holds while its nodes boot, from ``started`` on: it runs from the end of the longest boot on.
+
+    ``processors``: the size at which an elastic job starts; ``None``: that which it prefers.
+    """
+
+    __slots__ = ("processors",)
+    processors: int | None
 
 
 class Queued(Protocol):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.power import PowerCount
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.resources.pools.running import RunningIndex
+    from simmodel.resources.pools.sleeping import Sleeping
     from simmodel.work.job import Run
 
 __all__ = ["ClaimQueue", "Consumables", "Limits", "Pool"]
@@ -296,6 +297,9 @@ class ClaimQueue:
             first = self.waiting[0]
             if not first.fits() and not (first.preempt and self._make_room(first)):
                 return
+            dozing = self._pool.dozing
+            if dozing is not None and isinstance(first, Claim) and dozing.wake_for_claim(first.job):
+                return  # until its nodes are up
             del self.waiting[0]
             first.serve()
 
@@ -382,6 +386,10 @@ class Pool:
     """Counts the power of its jobs, where a cap limits it."""
     holds = True
     """Whether it has its capacity: the pool of a reservation does not before its time, or after it."""
+    sleeping: Sleeping | None = None
+    """Its nodes that sleep and boot; ``None``: none can."""
+    dozing: Sleeping | None = None
+    """The same, while some of them are not up at once; else ``None``."""
     _resized_by = "resize(processors)"
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
@@ -835,13 +843,15 @@ class Pool:
         request, there = job.request, self.consumables
         if not there.capacity:
             return True
-        now = self.env._now
         if not there.fits(request.consumables):
             return False
-        if not there.falls_before(now + job.planned):
+        now, seconds = self.env._now, job.planned
+        if self.dozing is not None:  # its nodes may have to boot first
+            seconds += max(0.0, float(self.dozing.by_node().max()) - now)
+        if not there.falls_before(now + seconds):
             return True
         profiles = there.profiles(now, self.running)
-        return all(profiles[name].fits(amount, job.planned) for name, amount in request.consumables.items())
+        return all(profiles[name].fits(amount, seconds) for name, amount in request.consumables.items())
 
     def _request_of(self, spec: Job) -> Request | None:
         if not spec.amounts and self.power is None:

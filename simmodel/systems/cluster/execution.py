@@ -15,7 +15,7 @@ from simmodel.resources.pools.elastic import fits_at, resized
 from simmodel.scheduling.protocol import Resize, SetLevel, Start
 from simmodel.scheduling.scheduler import Withdrawn
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
-from simmodel.work.job import LiveJob, Run
+from simmodel.work.job import Booting, LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
+        self._booting: dict[Booting, None] = {}
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
         self._at_levels = [0, 0]  # executions that ended at a level, and those of them that a limit cut off there
@@ -123,24 +124,32 @@ class JobExecution:
     ) -> None:
         """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits.
 
-        ``processors``: the size at which an elastic job starts, by default that which it prefers.
+        ``processors``: the size at which an elastic job starts, by default that which it prefers. If its nodes have to
+        boot, it holds them and starts when they are up: ``allocation`` is then what it has held until now.
         """
         job, env = work, self.env
         now = env._now if since is None else since
-        if job.watched:
-            if job._outcome == "withdrawn":
-                place.version += 1  # policies see that not all is as they planned
-                self.drop(job, "withdrawn")
-                raise Withdrawn
-            if job.altered() is not None:
-                place.check(job)
-        if processors is None:
-            grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
-            self._queues[place].remove(job)
+        booted = type(allocation) is Booting
+        if booted:
+            grant, processors = allocation.grant, allocation.processors
         else:
-            grant = self._take_sized(job, place, processors)
-        if job.watched:
-            job = self._queueing.chosen(job)
+            if job.watched:
+                if job._outcome == "withdrawn":
+                    place.version += 1  # policies see that not all is as they planned
+                    self.drop(job, "withdrawn")
+                    raise Withdrawn
+                if job.altered() is not None:
+                    place.check(job)
+            if processors is None:
+                grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
+                self._queues[place].remove(job)
+            else:
+                grant = self._take_sized(job, place, processors)
+            if job.watched:
+                job = self._queueing.chosen(job)
+            if place.sleeping is not None and self.plans and place.sleeping.wake_for(grant.nodes, job.id):
+                self._boot(job, place, grant, processors)
+                return
         expected, duration = job.expected, job._duration
         if place.paced:
             speed = place.speed_of(job, grant.nodes)
@@ -183,11 +192,59 @@ class JobExecution:
             if size or (past is not None and past.level is not None):
                 self._tell_resized(run, job.processors if processors is None else processors, grant)
         if job.watched:
-            self._started_watched(job)
+            self._started_watched(job, limited=not booted)
         if self._changed:
             self._tell_above()
         if course is not None:  # last, since it may end the run at once
             course(run)
+
+    def _boot(self, job: LiveJob, place: Pool, grant: Grant, processors: int | None) -> None:
+        """Let a job hold its nodes until they are up; policies expect it to run from then on."""
+        assert place.sleeping is not None
+        now, up = self.env._now, place.sleeping.ready(grant.allocation)
+        run = Booting(job, place, now, up + job.expected / place.speed_of(job, grant.nodes), grant)
+        run.processors = processors
+        place.running.add(run, job.width)
+        self._booting[run] = None
+        job.state, job.run = "running", run
+        if job.watched:
+            self._queueing.started(job)
+        if self._changed:
+            self._tell_above()
+
+    def booted(self, place: Pool) -> None:
+        """Start the jobs at a place whose nodes are all up now."""
+        assert place.sleeping is not None
+        for run in [run for run in self._booting if run.place is place]:
+            if place.sleeping.booting.keys().isdisjoint(run.grant.nodes):
+                del self._booting[run]
+                place.running.remove(run)
+                self.start(run.job, place, run)
+
+    def _leave_boot(self, run: Booting, status: str) -> None:
+        """Take its nodes from a job while they boot: it waits again, unless it is cancelled."""
+        job, place = run.job, run.place
+        del self._booting[run]
+        place.running.remove(run)
+        place.give_back(job, run.grant)
+        job.run = None
+        freed = self._queueing.ended(job) if job.watched else ()
+        if status in ("cancelled", "timeout"):
+            job.state = status
+            self._core.tell("job_cancelled", job)
+            self._over(job)
+        else:
+            job.undo_level()
+            job.attempts += 1  # plans see that it is back
+            self._queueing.enqueue(job)
+            job.attempts -= 1
+        for each in freed:
+            self._queueing.enqueue(each)
+        if place.claims.waiting:
+            place.claims.serve()
+        if self._changed:
+            self._tell_above()
+        self._core.wake()
 
     def drop(self, job: LiveJob, state: str) -> None:
         """End a job that has not started: it was cancelled, or its turn came although it never ran."""
@@ -285,6 +342,9 @@ class JobExecution:
             if it did not start at this instant, or has a body
         """
         run = job.run
+        if isinstance(run, Booting):
+            self._leave_boot(run, "requeued")
+            return
         if run is None or run.started != self.env.now or run.process is not None:
             raise InputError(f"job {job.id}: the start cannot be taken back: it is {job.state}, or has a body")
         if run.callbacks is not None:
@@ -342,11 +402,12 @@ class JobExecution:
         speed: float = run.place.speed_of(run.job, run.grant.nodes)
         self.plan_end(run, self.env._now + run.job._duration / speed)
 
-    def _started_watched(self, job: LiveJob) -> None:
-        """Update usage and limits and release dependent jobs at the start of a job that needs it."""
+    def _started_watched(self, job: LiveJob, *, limited: bool = True) -> None:
+        """Update usage and, if ``limited``, limits, and release dependent jobs at the start of a job that needs it."""
         for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
-        self._queueing.started(job)
+        if limited:
+            self._queueing.started(job)
         if self._core.dependencies is not None:
             self._core.dependencies.happened(job, "start")
         self.malleable += job.elastic is not None
@@ -475,7 +536,7 @@ class JobExecution:
         run = job.run
         if run is None:
             raise InputError(f"cannot preempt {job}: it does not run")
-        if mode != "suspend":
+        if mode != "suspend" or isinstance(run, Booting):
             self.stop(run, _STOPPED.get(mode, "preempted"))
             return
         if run.callbacks is not None:
@@ -495,7 +556,9 @@ class JobExecution:
         """Stop a run: a body is interrupted and may clean up for its grace time; any other run ends now."""
         if run.job.run is not run:
             return
-        if run.stopping is not None:
+        if isinstance(run, Booting):
+            self._leave_boot(run, status)
+        elif run.stopping is not None:
             if run.stopping in _COMES_BACK and status not in _COMES_BACK:
                 run.stopping = status  # cleaning up for a restart, which is now called off
         elif run.process is not None:
@@ -553,9 +616,11 @@ class JobExecution:
                     float(run.expected_end),
                     at.get(run),
                     run.grant.allocation,
-                    max(1, run.job.attempts),
+                    max(1, run.job.attempts + (run in self._booting)),
                     getattr(run, "released", False),
-                    self.traffic.pace_of(run) if ends and self.talks else None,
+                    self.traffic.pace_of(run) if ends and self.talks and run not in self._booting else None,
+                    run in self._booting,
+                    getattr(run, "processors", None),
                 )
                 for run in runs
             ]
@@ -570,7 +635,7 @@ class JobExecution:
         for each, job in zip(running, jobs, strict=True):
             place = job.place
             grant = grant_of(each.held) if each.released else place.take(job, each.held)
-            run = Run(job, place, each.started, each.expected_end, grant)
+            run = (Booting if each.boots else Run)(job, place, each.started, each.expected_end, grant)
             runs.append(run)
             if each.released:
                 self.release(run)
@@ -578,11 +643,16 @@ class JobExecution:
                 there[place].append((run, job.width))
             job.state = "running"
             job.run = run
-            job.started = each.started
-            job.attempts = each.attempt
             self._core.known[job.id] = job
             if job.rules is not None:
                 job.rules.runs(job)
+            if isinstance(run, Booting):
+                run.processors = each.boots_at
+                self._booting[run] = None
+                job.attempts = each.attempt - 1
+                continue
+            job.started = each.started
+            job.attempts = each.attempt
             self.malleable += job.elastic is not None
             if each.pace is not None:
                 self.traffic.begin(run, each.pace)
@@ -701,7 +771,7 @@ def carry_level(execution: Sizing, decision: SetLevel) -> str | None:
     job, level, _, stretch = decision
     here = isinstance(job, LiveJob) and job.state in ("waiting", "running") and job.place in execution.places
     run = job.run if here else None
-    if not here or (run is not None and (run.released or level is None)):
+    if not here or (run is not None and (run.released or isinstance(run, Booting) or level is None)):
         return f"cannot set the level of {job!r} to {level!r}: it neither waits nor runs here"
     if job.history is not None and job.history.resumes:
         return f"cannot set the level of {job!r}: it resumes as it was suspended"
@@ -727,7 +797,7 @@ def carry_resize(execution: Sizing, decision: Resize) -> str | None:
     """Give a running job another size, or return why this is impossible."""
     job, processors, _ = decision
     run = job.run if isinstance(job, LiveJob) else None
-    if run is None or run.released:
+    if run is None or run.released or isinstance(run, Booting):
         return f"cannot resize {job!r}: it is not running"
     place = run.place
     if place not in execution.places:
