@@ -155,7 +155,7 @@ class Consumables:
             if name not in self.capacity:
                 return Refusal.of(f"consumable {name!r}", f"there are {', '.join(self.capacity) or 'none'}")
             most: float = self.capacity[name]
-            if self._line is not None and name == self._line.name:
+            if self._line is not None and self.is_limited(name):
                 most = max(each for _, each in self._line.ahead())
             if amount > most:
                 there = self.show(name, most)
@@ -168,9 +168,13 @@ class Consumables:
         >>> Consumables({"scratch": 8e9}, {"scratch": print}).show("scratch", 2e9)
         '2GBps'
         """
-        if self._line is not None and name == self._line.name:
+        if self.is_limited(name):
             return f"{amount / 1000:g} W"
         return show_quantity(amount, "B/s") if self.is_bandwidth(name) else f"{amount:g}"
+
+    def is_limited(self, name: str) -> bool:
+        """Return whether a name is that of the amount that changes over time, the power below a cap."""
+        return self._line is not None and name == self._line.name
 
     def is_bandwidth(self, name: str) -> bool:
         """Return whether a name is that of a storage or a link."""
