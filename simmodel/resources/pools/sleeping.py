@@ -105,9 +105,11 @@ class Sleeping:
         self._boots = [each.expected_boot for each in self.powers]
         self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
         self._kept: tuple[tuple[int, float], NodeTable] | None = None
-        self.asleep: dict[int, Asleep] = {}
+        now = float(pool.env.now)
+        self.asleep = {i: Asleep(i, now, now) for i, each in enumerate(self.powers) if each.asleep}
         self.booting: dict[int, Boot] = {}
-        self.idle_since: dict[int, float] = dict.fromkeys(range(len(self.powers)), float(pool.env.now))
+        self.idle_since = {i: now for i in range(len(self.powers)) if i not in self.asleep}
+        pool.dozing = bool(self.asleep and self._slow)
         self.plan: Callable[[float, float], object] = self._call
         self.change: NodeChange | None = None
 
@@ -158,8 +160,9 @@ class Sleeping:
         for node in nodes:
             power, (_, expected, off) = self.powers[node], self.asleep.pop(node)
             begins = max(now, off)
-            ready = begins + power.draw_boot(rng)
-            fails = bool(power.boot_failures) and bool(rng.random() < power.boot_failures)
+            seconds, limit = power.draw_boot(rng), inf if power.boot_limit is None else power.boot_limit
+            ready = begins + min(seconds, limit)
+            fails = seconds > limit or (bool(power.boot_failures) and bool(rng.random() < power.boot_failures))
             until.append(ready)
             if ready > now or fails:
                 boot = self.booting[node] = Boot(
@@ -288,6 +291,10 @@ class Sleeping:
             asleep = tuple(each._replace(off=each.expected) for each in asleep)
             booting = tuple(each._replace(ready=self.ready([each.node]), fails=False) for each in booting)
         return SleepState(asleep, booting, tuple(self.idle_since.items()))
+
+    def awake_since(self, now: float) -> SleepState:
+        """Return the state in which all nodes are awake, and idle since an instant (s)."""
+        return SleepState(idle=tuple((node, now) for node in range(len(self.powers))))
 
     def restore(self, state: SleepState) -> None:
         """Take over a state; the ends of boots are planned again by the caller."""
