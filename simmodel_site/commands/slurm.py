@@ -45,6 +45,11 @@ _SITE = arguments(
         source,
         nargs="+",
     ),
+    argument(
+        "--boot TIME",
+        "how long nodes boot that power saving switches off: 240, 4min, or a distribution such as "
+        "'log_normal(mean=240, cv=0.3)' (default: as in slurmctld.log, else ResumeTimeout, an upper bound)",
+    ),
     READING,
 )
 _DISPLAY = group("display", QUIET)
@@ -69,7 +74,7 @@ def read(options: argparse.Namespace) -> None:
     from simmodel.extending import printable
     from simmodel_site.twin.slurm.site.folder import read_folder
 
-    found = read_folder(options.folder, timezone=options.timezone)
+    found = read_folder(options.folder, timezone=options.timezone, boot=options.boot)
     said = [printable(line) for line in found.report().splitlines()]
     write_and_say(
         options,
@@ -129,7 +134,7 @@ def replayed(options: argparse.Namespace) -> None:
     alone = [name for name in given if name != "seed"]
     if alone and not options.changes:
         raise InputError("needs --set", place=f"--{alone[0].replace('_', '-')}")
-    folder = read_folder(options.folder, timezone=options.timezone)
+    folder = read_folder(options.folder, timezone=options.timezone, boot=options.boot)
     written: Callable[[Path], str] | None = None
     if options.changes:
         with process_pool(options) as executor:
