@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,9 +25,10 @@ __all__ = [
     "Notes",
     "Unsupported",
     "around_sleep",
+    "awake_first",
     "node_specs",
     "saved_answers",
-    "without_sleep",
+    "with_power",
 ]
 
 STATE_OF_NOW = "the state of now is no part of the platform: a source tells it"
@@ -65,16 +66,24 @@ def around_sleep(policy: str) -> tuple[str, str, str]:
     return ("", policy, "") if found is None else (found[1], found[2], found[3])
 
 
-def without_sleep(spec: ClusterSpec) -> ClusterSpec:
-    """Return a platform whose nodes are always awake: recorded starts come once nodes are up.
+def with_power(spec: ClusterSpec, change: Callable[[NodePower | None], NodePower | None]) -> ClusterSpec:
+    """Return a platform whose nodes sleep otherwise, or not at all.
 
-    >>> without_sleep(ClusterSpec.simple(4)).partitions == ClusterSpec.simple(4).partitions
-    True
+    >>> from simmodel.platform import PartitionSpec
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(power=NodePower(boot=(60, 0)))])])
+    >>> with_power(spec, lambda _: None).partitions[0].nodes
+    (NodeSpec(),)
     """
     parts = [
-        attrs.evolve(part, nodes=[attrs.evolve(node, power=None) for node in part.nodes]) for part in spec.partitions
+        attrs.evolve(part, nodes=[attrs.evolve(node, power=change(node.power)) for node in part.nodes])
+        for part in spec.partitions
     ]
     return attrs.evolve(spec, partitions=parts)
+
+
+def awake_first(spec: ClusterSpec) -> ClusterSpec:
+    """Return a platform none of whose nodes sleeps at the beginning."""
+    return with_power(spec, lambda power: power and attrs.evolve(power, asleep=False))
 
 
 class Notes:
@@ -160,7 +169,7 @@ class Described(Fields):
 
         Policies that sort the queue arbitrarily are judged beside it: see :attr:`known`. When the loops of Slurm ran, a
         log does not tell: its policy is asked at each recorded start, a start may come a backfill cycle later, and
-        another policy must explain more than half of the starts that it does not.
+        a boot where nodes sleep, and another policy must explain more than half of the starts that it does not.
 
         Raises
         ------
@@ -181,9 +190,10 @@ class Described(Fields):
             starts = read_workload(log).recorded_starts()
             candidates = {self.policy: own.asked_at(np.unique(starts[np.isfinite(starts)]).tolist())} | candidates
             within = max(within, own.settings.bf_interval)
+        within += max(kind.watts.expected_boot for part in self.spec.partitions for kind in [*part.nodes, NodeSpec()])
         known = set(candidates)
         candidates |= {name: name for name in _ARBITRARY if name not in candidates}
-        found = identify(log, None, without_sleep(self.spec), candidates, tolerance=within, sample=_SAMPLE)
+        found = identify(log, None, with_power(self.spec, lambda _: None), candidates, tolerance=within, sample=_SAMPLE)
         shares = {name: share for name, share in found.shares.items() if name in known}
         best, told = next(iter(shares)), shares[self.policy]
         if self.nearest and shares[best] <= told + (1 - told) / 2:

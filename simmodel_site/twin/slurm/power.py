@@ -135,6 +135,8 @@ class PowerSaving(Fields):
             why = f"these never sleep here, rather than any {count} idle ones"
             notes.add_of_nodes((name, f"SuspendExcNodes with :{count}", why) for name in stay)
         if not may:
+            if boot is not None:
+                notes.add(_WHERE, "boot time", "given, but no node sleeps")
             return cls()
         counts = Counter(may.values())
         time = max(counts, key=lambda each: (counts[each], each))
@@ -147,8 +149,8 @@ class PowerSaving(Fields):
                 notes.add(_WHERE, f"{name}={rate[0]}", f"any number of the {len(may)} nodes {what} at once here")
         powers = {
             node.name: _power(
-                _time("ResumeTimeout", parts[node.name], settings),
-                _time("SuspendTimeout", parts[node.name], settings),
+                _time("ResumeTimeout", parts.get(node.name, ()), settings),
+                _time("SuspendTimeout", parts.get(node.name, ()), settings),
                 boot,
                 asleep="CLOUD" in node.states if ran else is_asleep(node),
             )
@@ -159,7 +161,7 @@ class PowerSaving(Fields):
         return cls(time=time, spare=spare, powers=powers)
 
 
-_FLAG = "DebugFlags=Power"
+_BETTER = "slurm read takes --boot, or slurmctld.log (DebugFlags=Power)"
 _PROGRAMS = ("SuspendProgram", "ResumeProgram")
 
 
@@ -205,8 +207,7 @@ def _told(powers: Mapping[str, NodePower], boot: Any) -> Iterator[tuple[str, str
     for name, power in powers.items():
         limit = power.boot_limit or 0.0
         if boot is None:
-            why = f"taken as ResumeTimeout, {limit:g} s, an upper bound: slurm read takes --boot, or slurmctld.log ({_FLAG})"
-            yield name, "boot time", why
+            yield name, "boot time", f"taken as ResumeTimeout, {limit:g} s, an upper bound: {_BETTER}"
         elif isinstance(boot, Mapping) and max(boot.get("values", [boot.get("high", inf)])) > limit:
             why = "the node is down for an hour, as no file tells how long"
             yield name, f"boots beyond ResumeTimeout={limit:g}", why

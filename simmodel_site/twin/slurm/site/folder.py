@@ -19,7 +19,7 @@ from simmodel.platform import OutageSpec
 from simmodel.scheduling import Policy, policy as policy_of
 from simmodel.work import Workload
 from simmodel_site.policy.policy import Slurm
-from simmodel_site.twin.described import Described, Notes, Unsupported, around_sleep, saved_answers
+from simmodel_site.twin.described import Described, Notes, Unsupported, around_sleep, awake_first, saved_answers
 from simmodel_site.twin.slurm.conf import is_conf
 from simmodel_site.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, with_includes
 from simmodel_site.twin.slurm.partitions import per_gpu, with_gres
@@ -45,6 +45,7 @@ from simmodel_site.twin.slurm.values import nodes_of
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from simmodel.platform import ClusterSpec
     from simmodel.work import Job
     from simmodel_site.policy.accounts import Accounts
 
@@ -141,10 +142,20 @@ class SlurmFolder(Fields):
         assert isinstance(own, Slurm)
         return own.evolve(accounts=self.accounts)
 
-    def with_sleep(self, policy: Slurm) -> Policy:
-        """Return a policy that lets nodes sleep as on this site, and that starts jobs as another one does."""
-        own = policy_of(self.described.policy)
-        return SleepAfter(own.seconds, policy, spare=own.spare) if isinstance(own, SleepAfter) else policy
+    def with_sleep(self, policy: Slurm, begin: float = -inf) -> tuple[ClusterSpec, Policy]:
+        """Return the platform, and a policy that starts jobs as another one does, while nodes sleep as on this site.
+
+        Parameters
+        ----------
+        begin
+            of a part of the log, the instant (s) at which it begins: then nodes that run no job sleep
+        """
+        spec, own = self.described.spec, policy_of(self.described.policy)
+        if not isinstance(own, SleepAfter):
+            return spec, policy
+        if begin > -inf:
+            spec = awake_first(spec)
+        return spec, SleepAfter(own.seconds, policy, spare=own.spare, begin=begin)
 
     @property
     def saving(self) -> str:

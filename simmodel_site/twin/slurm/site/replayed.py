@@ -37,7 +37,7 @@ from simmodel.work import Table
 from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.settings import SlurmConf
 from simmodel_site.policy.wishes import Wishes
-from simmodel_site.twin.described import around_sleep, without_sleep
+from simmodel_site.twin.described import around_sleep, with_power
 from simmodel_site.twin.mirror.job_history import natural_order
 from simmodel_site.twin.slurm.site.changed import is_line, line_for
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
@@ -57,6 +57,8 @@ __all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
 
 _SECOND = 2.0
 """Seconds below which two starts are the same: accounting is in whole seconds, and so are Slurm's instants."""
+_ASLEEP = 30.0
+"""Seconds before a part of a log at which the nodes on which nothing runs sleep."""
 _GOLDEN = (5**0.5 - 1) / 2
 _LEVEL = 0.95
 _FIRST = 5
@@ -340,8 +342,7 @@ def _starts(
     )
     jobs = _within_seconds(folder.jobs if part is None else part.jobs, phase.within)
     policy = folder.policy.evolve(settings, timing, None if part is None else part.accounts)
-    spec = folder.described.spec
-    own = folder.with_sleep(policy)
+    spec, own = folder.with_sleep(policy, -inf if part is None else part.begin - _ASLEEP)
     sim = _ran(spec, jobs, own, progress=progress, too_long=too_long, observers=observers)
     result = sim.result()
     found = result.jobs
@@ -406,7 +407,7 @@ def _departures(folder: SlurmFolder, settings: SlurmConf, *, progress: bool) -> 
         cancel = None if job.cancel is None else max(job.cancel, later)
         run = job.requested or inf if job.never_ran else job.run  # so that a start can be taken back
         jobs.append(attrs.evolve(job, submit=later, cancel=cancel, run=run))
-    spec = without_sleep(folder.described.spec)
+    spec = with_power(folder.described.spec, lambda _: None)  # recorded starts come once nodes are up
     asked: Any = _ran(spec, jobs, follower, progress=progress).system.scheduler.policy
     return tuple(each for each in asked.departures if each.kind != "late")  # a loop need not run when it could
 
