@@ -267,7 +267,9 @@ def _asleep(result: JobRecord, place: str) -> Spans:
     if changes is not None and "until" in changes:
         here = changes.where((changes["place"] == place) & (changes["nodes"] != None))  # noqa: E711 (by element)
         ids = {str(job): row for row, job in enumerate(result.jobs["job"].tolist())}
-        since: dict[int, tuple[float, float]] = {}  # of nodes that sleep: when they began to stop, and when they are off
+        since: dict[
+            int, tuple[float, float]
+        ] = {}  # of nodes that sleep: when they began to stop, and when they are off
         columns = (here[name].tolist() for name in ("time", "cause", "nodes", "until", "job"))
         for time, cause, nodes, until, job in zip(*columns, strict=True):
             for node, at in zip(nodes, until, strict=True):

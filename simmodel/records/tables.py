@@ -11,6 +11,7 @@ import simpy
 
 from simmodel import __version__
 from simmodel.form import FORM
+from simmodel.platform.power import NodePower
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.platform.devices import DeviceSpec
-    from simmodel.platform.power import NodePower
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
@@ -91,7 +91,7 @@ def node_table(places: Sequence[Place]) -> Table | None:
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
-        powers += [kind.watts for kind in each]
+        powers += [getattr(kind, "power", None) or NodePower() for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:
@@ -124,8 +124,7 @@ def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[
 def change_table(changes: Sequence[Change], states: Mapping[int, NodeChange] | None = None) -> Table | None:
     """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None`` if there are none.
 
-    ``states``: the changes of the states of nodes among them, by number. Then there are the columns ``nodes``, ``until``
-    and ``job`` too.
+    ``states``: the changes of the states of nodes among them, by number; then it has ``nodes``, ``until`` and ``job``.
 
     >>> change_table([(5.0, "pool", "failure", 3, (1,))])["down"]
     array([(1,)], dtype=object)

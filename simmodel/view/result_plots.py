@@ -33,6 +33,7 @@ from simmodel.view.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from simmodel.platform.supply import PowerSupply
 
@@ -208,7 +209,8 @@ def power_over_time(
 
 def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
     """Fill the band between each layer and the one before; return a note on the averaging."""
-    below, note, most = 0.0, "", 0.0
+    below: float | NDArray[np.float64] = 0.0
+    note, most = "", 0.0
     edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
     for (label, steps), colour in zip(layers.items(), cycle(_BANDS), strict=False):
         whole = Steps(edges, steps.at(edges), steps.end)  # all change at the same instants

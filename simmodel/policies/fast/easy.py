@@ -113,7 +113,7 @@ class FastEasy:
             for place in view.places
             if (place.free > 0 and (not place.simple or place.free >= at(place).lanes(candidates).narrowest))
             or place.running.endless
-            or place.dozing
+            or place.dozing is not None
         }
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
@@ -138,7 +138,11 @@ class FastEasy:
 
     def _none_fits(self, view: View, place: Pool) -> bool:
         """Whether no decision is to be made, since less is free than any job takes."""
-        return not self._promises and not place.dozing and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        return (
+            not self._promises
+            and not place.dozing
+            and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        )
 
     # ------------------------------------------------------------------ by counting
 
@@ -229,7 +233,7 @@ class FastEasy:
 
     def _by_rule(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         """Decide by the rule, as long as a job could start."""
-        at, lasts = INFINITY, not (place.consumables.capacity or place.paced or place.dozing)
+        at, lasts = INFINITY, not (place.consumables.capacity or place.paced or place.dozing is not None)
         for decision in () if self._none_fits(view, place) else self._rule(view, place, head):
             if type(decision) is Reserve:
                 at = decision.at

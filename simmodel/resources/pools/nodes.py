@@ -367,7 +367,7 @@ class NodePool(Pool):
             anywhere is not None
             and anywhere.all_waiting
             and not self.windows
-            and not self.dozing
+            and self.dozing is None
             and not self.consumables.capacity
             and self.up == self._all_cores
         )
@@ -381,7 +381,7 @@ class NodePool(Pool):
             and whole.queue_known
             and not whole.odd
             and not self.windows
-            and not self.dozing
+            and self.dozing is None
             and not self.consumables.capacity
             and self.free + whole.held == self.up
         )
@@ -522,7 +522,7 @@ class NodePool(Pool):
         if fits is None:
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
         fits = fits and (job.request is None or self.consumables.fits(job.request.consumables))
-        return fits and (not self.dozing or self._worth_waking(job, need))
+        return fits and (self.dozing is None or self.dozing.worth_waking(job, need))
 
     def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
         """Whether the job could start now with exactly this allocation, and it meets the job's request.
@@ -567,9 +567,7 @@ class NodePool(Pool):
     def _chosen(self, job: LiveJob) -> Allocation | None:
         """Return the nodes that the placement chooses now, awake ones if there are enough, or ``None``."""
         table, need = self._clear(self._ahead(job)), self.need_of(job)
-        if self.dozing and self.sleeping is not None:
-            return self.sleeping.allocate(need, table)
-        return table.allocate(need)
+        return table.allocate(need) if self.dozing is None else self.dozing.allocate(need, table)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
@@ -598,9 +596,9 @@ class NodePool(Pool):
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
         table = self.table
-        if self.dozing and self.sleeping is not None:
-            table = self.sleeping.awake()
-            windows += self.sleeping.windows()
+        if self.dozing is not None:
+            table = self.dozing.awake()
+            windows += self.dozing.windows()
         return NodeProfile(
             self.env.now,
             table,
@@ -746,7 +744,7 @@ class NodePool(Pool):
         >>> env.run(); env.now, pool.booting
         (156.0, ())
         """
-        self._change_sleep(nodes, wakes=False)
+        self._sleeping_or_error().sleep(self.part(nodes))
 
     def wake(self, nodes: Nodes, job: int | str | None = None) -> None:
         """Begin to boot nodes that sleep, once they are off.
@@ -763,20 +761,13 @@ class NodePool(Pool):
         InputError
             an unknown or duplicate node, or one that does not sleep
         """
-        self._change_sleep(nodes, wakes=True, job=job)
+        self._sleeping_or_error().wake(self.part(nodes), job)
+        self.came_free()
 
-    def _change_sleep(self, nodes: Nodes, *, wakes: bool, job: int | str | None = None) -> None:
-        part, sleeping = self.part(nodes), self.sleeping
-        if sleeping is None:
-            return super().wake(nodes) if wakes else super().sleep(nodes)
-        reason = sleeping.why_not_wake(part) if wakes else sleeping.why_not_sleep(part)
-        if reason is not None:
-            raise InputError(reason, place="nodes")
-        if wakes:
-            sleeping.wake(part, job)
-            self.came_free()
-        else:
-            sleeping.sleep(part)
+    def _sleeping_or_error(self) -> Sleeping:
+        if self.sleeping is None:
+            raise InputError("has no nodes that could sleep: none has a boot in its power", place=self.name)
+        return self.sleeping
 
     @property
     def asleep(self) -> tuple[int, ...]:
@@ -787,39 +778,6 @@ class NodePool(Pool):
     def booting(self) -> tuple[int, ...]:
         """The numbers of the nodes that boot, or will once they have stopped, ascending."""
         return () if self.sleeping is None else tuple(sorted(self.sleeping.booting))
-
-    def wakes_for(self, job: LiveJob) -> bool:
-        """Wake the nodes that a claim needs; return whether they are not up yet."""
-        allocation = self._chosen(job)
-        assert allocation is not None
-        return self.sleeping is not None and self.sleeping.wake_for(allocation.numbers, job.id)
-
-    def ready(self, allocation: Any = None) -> float:
-        """Return the instant (s) from which the nodes of an allocation, or all, are up if they are woken now."""
-        if not self.dozing or self.sleeping is None or isinstance(allocation, Grant):
-            return float(self.env.now)
-        return self.sleeping.ready(self.units if allocation is None else allocation.numbers)
-
-    def asleep_of(self, allocation: Any) -> tuple[int, ...]:
-        """Return the nodes of an allocation that sleep."""
-        if self.sleeping is None or not isinstance(allocation, Allocation):
-            return ()
-        return tuple(node for node in allocation.numbers if node in self.sleeping.asleep)
-
-    def _worth_waking(self, job: LiveJob, need: Need) -> bool:
-        """Whether a job that fits if all nodes were up fits on awake ones, or waiting for such takes no less time."""
-        assert self.sleeping is not None
-        if self.running.first_end >= self.ready() and not self.windows:
-            return True  # nothing comes free before
-        if self.sleeping.awake().fits(need) and not self.windows:
-            return True
-        return self.begins_now(job, *self._node_profile().earliest(job, job.planned))
-
-    def begins_now(self, job: LiveJob, at: float, allocation: Any) -> bool:
-        """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
-        if at <= self.env.now or not isinstance(allocation, Allocation):
-            return at <= self.env.now
-        return at <= self.ready(allocation) and self.accepts(job, allocation)
 
     # ------------------------------------------------------------------ allocation
 

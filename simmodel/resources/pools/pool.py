@@ -181,7 +181,8 @@ class ClaimQueue:
             first = self.waiting[0]
             if not first.fits() and not (first.preempt and self._make_room(first)):
                 return
-            if self._pool.dozing and isinstance(first, Claim) and self._pool.wakes_for(first.job):
+            dozing = self._pool.dozing
+            if dozing is not None and isinstance(first, Claim) and dozing.wake_for_claim(first.job):
                 return  # until its nodes are up
             del self.waiting[0]
             first.serve()
@@ -269,8 +270,8 @@ class Pool:
     """Whether it has its capacity: the pool of a reservation does not before its time, or after it."""
     sleeping: Sleeping | None = None
     """Its nodes that sleep and boot; ``None``: none can."""
-    dozing = False
-    """Whether some of its nodes are not up at once: they sleep, or boot."""
+    dozing: Sleeping | None = None
+    """The same, while some of them are not up at once; else ``None``."""
     _resized_by = "resize(processors)"
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
@@ -603,30 +604,6 @@ class Pool:
         self.absences.count_drained(part, -1)
         for pool, own in self.shares(part):
             pool.absences.come_up(own, cause)
-
-    def sleep(self, nodes: int | str | Iterable[int | str]) -> None:
-        """Put idle nodes to sleep, if they are identified and can boot; else ``InputError``."""
-        raise InputError("cannot sleep: it has no nodes with a boot in their power", place=self.name)
-
-    def wake(self, nodes: int | str | Iterable[int | str], job: int | str | None = None) -> None:
-        """Begin to boot nodes that sleep; ``InputError`` if none can."""
-        raise InputError("cannot wake: it has no nodes with a boot in their power", place=self.name)
-
-    def wakes_for(self, job: LiveJob) -> bool:
-        """Wake the nodes that a claim needs; return whether they are not up yet."""
-        return False
-
-    def ready(self, allocation: Any = None) -> float:
-        """Return the instant (s) from which the nodes of an allocation, or all, are up if they are woken now."""
-        return float(self.env.now)
-
-    def asleep_of(self, allocation: Any) -> tuple[int, ...]:
-        """Return the nodes of an allocation that sleep."""
-        return ()
-
-    def begins_now(self, job: LiveJob, at: float, allocation: Any) -> bool:
-        """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
-        return at <= self.env.now
 
     def shares(self, what: Any) -> Iterator[tuple[Pool, Any]]:
         """Yield the pool and its reservations that have some of a part, each with its share."""

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from simmodel.resources.pools.allocation import Allocation
+from simmodel.foundation.errors import InputError
+from simmodel.resources.pools.allocation import AWAY, Allocation, Request
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.environment import Environment
+    from simmodel.resources.pools.absences import CapacityWindow
     from simmodel.resources.pools.allocation import Need, NodeTable
+    from simmodel.resources.pools.claims import Grant
+    from simmodel.resources.pools.profile import Profile
+    from simmodel.resources.pools.running import RunningIndex
+    from simmodel.work.job import LiveJob
 
 __all__ = ["Asleep", "Boot", "NodeChange", "SleepState", "Sleeping"]
 
@@ -28,7 +34,7 @@ class Asleep(NamedTuple):
 
 
 class Boot(NamedTuple):
-    """A boot: from when on (s), and until when, as expected and in fact; whether it fails; the job that woke the node."""
+    """A boot: since when (s), and until when, as expected and in fact; whether it fails; the job that woke the node."""
 
     node: int
     begins: float
@@ -47,7 +53,7 @@ class SleepState(NamedTuple):
 
 
 class NodeChange(NamedTuple):
-    """A change of the states of nodes, for records: ``until`` when each is off, or up (s), and the job that woke them."""
+    """A change of the states of nodes, for records: when each is off, or up (s), and the job that woke them."""
 
     nodes: tuple[int, ...]
     until: tuple[float, ...]
@@ -62,13 +68,18 @@ class SleepingPool(Protocol):
     system: str
     nodes: list[str]
     spec: Any
-    dozing: bool
+    dozing: Sleeping | None
+    running: RunningIndex
+    windows: list[CapacityWindow]
     calendar_priority: float
     tell: Callable[..., object]
     version: int
 
     @property
     def table(self) -> NodeTable: ...
+    def allocate(self, job: LiveJob) -> Allocation | None: ...
+    def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool: ...
+    def profile(self) -> Profile: ...
     def altered(self) -> None: ...
     def came_free(self) -> None: ...
 
@@ -102,11 +113,14 @@ class Sleeping:
         self._pool = pool
         self.powers = [kind.watts for kind in pool.spec.nodes for _ in range(kind.count)]
         self._can = np.array([each.can_sleep for each in self.powers])
-        self._boots = [each.expected_boot for each in self.powers]
+        self._boots = np.array([each.expected_boot for each in self.powers])
+        self._off = np.full(len(self.powers), -inf)  # of nodes that sleep, when they are expected to be off
+        self._up = np.full(len(self.powers), -inf)  # of nodes that boot, when they are expected to be up
         self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
-        self._kept: tuple[tuple[int, float], NodeTable] | None = None
+        self._kept: tuple[Any, NDArray[np.float64], NodeTable | None] = None, self._up, None
         now = float(pool.env.now)
         self.asleep = {i: Asleep(i, now, now) for i, each in enumerate(self.powers) if each.asleep}
+        self._off[list(self.asleep)] = now
         self.booting: dict[int, Boot] = {}
         self.idle_since = {i: now for i in range(len(self.powers)) if i not in self.asleep}
         pool.dozing = bool(self.asleep and self._slow)
@@ -122,29 +136,25 @@ class Sleeping:
 
     # ------------------------------------------------------------------ changes
 
-    def why_not_sleep(self, nodes: Iterable[int]) -> str | None:
-        """Return why nodes cannot be put to sleep, or ``None``."""
-        idle = self._idle()
+    def _refuse(self, nodes: Iterable[int], able: Sequence[bool] | NDArray[np.bool_], accepted: str) -> None:
         for node in nodes:
-            if not self._can[node]:
-                return f"must be nodes with a boot in their power, got {self._named(node)}"
-            if not idle[node]:
-                return f"must be nodes that are up, awake and idle, got {self._named(node)}"
-        return None
-
-    def why_not_wake(self, nodes: Iterable[int]) -> str | None:
-        """Return why nodes cannot be woken, or ``None``."""
-        awake = next((node for node in nodes if node not in self.asleep), None)
-        return None if awake is None else f"must be nodes that sleep, got {self._named(awake)}"
-
-    def _named(self, node: int) -> str:
-        return f"{self._pool.nodes[node]!r} of {self._pool.name}"
+            if not able[node]:
+                text = f"must be nodes {accepted}, got {self._pool.nodes[node]!r} of {self._pool.name}"
+                raise InputError(text, place="nodes")
 
     def _rng(self) -> np.random.Generator:
         return self._pool.env.rng(f"{self._pool.system}.boots.{self._pool.name}")
 
     def sleep(self, nodes: Sequence[int]) -> None:
-        """Put idle nodes to sleep."""
+        """Put idle nodes to sleep.
+
+        Raises
+        ------
+        InputError
+            a node is not up, awake and idle, or cannot boot
+        """
+        self._refuse(nodes, self._can, "with a boot in their power")
+        self._refuse(nodes, self._idle(), "that are up, awake and idle")
         now, rng = float(self._pool.env.now), self._rng()
         for node in nodes:
             power = self.powers[node]
@@ -153,7 +163,14 @@ class Sleeping:
         self._tell("sleep", nodes, [self.asleep[node].off for node in nodes])
 
     def wake(self, nodes: Sequence[int], job: int | str | None = None) -> None:
-        """Begin to boot nodes that sleep, once they are off; ``job``: the one that needs them."""
+        """Begin to boot nodes that sleep, once they are off; ``job``: the one that needs them.
+
+        Raises
+        ------
+        InputError
+            a node does not sleep
+        """
+        self._refuse(nodes, self._off > -inf, "that sleep")
         now, rng = float(self._pool.env.now), self._rng()
         until: list[float] = []
         calls: dict[float, float] = {}
@@ -166,7 +183,7 @@ class Sleeping:
             until.append(ready)
             if ready > now or fails:
                 boot = self.booting[node] = Boot(
-                    node, begins, max(now, expected) + self._boots[node], ready, fails, job
+                    node, begins, max(now, expected) + power.expected_boot, ready, fails, job
                 )
                 calls[ready] = max(boot.expected, calls.get(ready, 0.0))
             else:
@@ -175,8 +192,9 @@ class Sleeping:
             self.plan(at, expected)
         self._tell("wake", nodes, until, job)
 
-    def wake_for(self, nodes: Iterable[int], job: int | str) -> bool:
+    def wake_for(self, nodes: Sequence[int] | None, job: int | str) -> bool:
         """Wake those of some nodes that sleep for a job; return whether any of the nodes boots."""
+        nodes = nodes or ()
         if self.asleep and (sleeping := [node for node in nodes if node in self.asleep]):
             self.wake(sleeping, job)
         return bool(self.booting) and not self.booting.keys().isdisjoint(nodes)
@@ -195,9 +213,12 @@ class Sleeping:
     def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
         """Notify observers of a change of nodes, and invalidate cached answers."""
         pool = self._pool
-        pool.dozing = bool(self.booting or (self.asleep and self._slow))
+        pool.dozing = self if self.booting or (self.asleep and self._slow) else None
+        for node in nodes:
+            self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
+            self._up[node] = self.booting[node].expected if node in self.booting else -inf
         pool.altered()
-        if nodes:
+        if until:
             self.change = NodeChange(tuple(nodes), tuple(until), job)
             pool.tell("place_changed", pool, cause)
             self.change = None
@@ -229,58 +250,98 @@ class Sleeping:
 
     # ------------------------------------------------------------------ for plans
 
-    def ready(self, nodes: Iterable[int]) -> float:
-        """Return the instant (s) from which all of some nodes are expected to be up."""
-        now = latest = float(self._pool.env.now)
-        for node in nodes:
-            if node in self.asleep:
-                latest = max(latest, max(now, self.asleep[node].expected) + self._boots[node])
-            elif node in self.booting:
-                latest = max(latest, self.booting[node].expected, nextafter(now, inf))
-        return latest
-
-    def _dozing(self) -> dict[float, list[int]]:
-        """Return the nodes that are not up yet, by the instant (s) from which they could be."""
-        found: dict[float, list[int]] = {}
-        for node in (*self.asleep, *self.booting):
-            found.setdefault(self.ready([node]), []).append(node)
-        found.pop(float(self._pool.env.now), None)
-        return found
-
-    def windows(self) -> list[tuple[None, float, Allocation]]:
-        """Return until when nodes are away that sleep or boot, if they are woken now."""
-        return [(None, ready, Allocation.away(nodes)) for ready, nodes in self._dozing().items()]
+    def by_node(self) -> NDArray[np.float64]:
+        """Return from when on nodes are up (s) if they are woken now, infinitely early if they are; read-only."""
+        pool = self._pool
+        token = pool.version, pool.env.now
+        if self._kept[0] != token:
+            now = float(pool.env.now)
+            ready = np.where(self._off > -inf, np.maximum(self._off, now) + self._boots, self._up)
+            ready[(-inf < self._up) & (self._up <= now)] = nextafter(now, inf)
+            ready[ready <= now] = -inf
+            self._kept = token, ready, None
+        return self._kept[1]
 
     def awake(self) -> NodeTable:
         """Return the free capacity of the nodes that are up; read-only."""
-        token = self._pool.version, self._pool.env.now
-        if self._kept is None or self._kept[0] != token:
+        ready = self.by_node()
+        token, _, table = self._kept
+        if table is None:
             table = self._pool.table.copy()
-            table.take(Allocation.away(node for nodes in self._dozing().values() for node in nodes))
-            self._kept = token, table
-        return self._kept[1]
+            table.free[0, ready > -inf] -= AWAY
+            self._kept = token, ready, table
+        return table
+
+    def windows(self) -> list[tuple[None, float, Allocation]]:
+        """Return until when nodes are away that sleep or boot, if they are woken now."""
+        ready = self.by_node()
+        ends: list[float] = np.unique(ready[ready > -inf]).tolist()
+        return [(None, end, Allocation.away(np.flatnonzero(ready == end).tolist())) for end in ends]
 
     def allocate(self, need: Need, table: NodeTable) -> Allocation | None:
         """Return parts of nodes for a need, of awake ones or with as few as possible that are up soonest.
 
         ``table``: the free capacity if all were up.
         """
+        ready = self.by_node()
         awake = table.copy()
-        ready = self._dozing()
-        dozing = [node for at in sorted(ready) for node in sorted(ready[at])]
-        awake.take(Allocation.away(dozing))
+        awake.free[0, ready > -inf] -= AWAY
         found = awake.allocate(need)
-        low, high = 0, len(dozing)  # too few, enough
-        if found is not None or not dozing:
+        if found is not None:
             return found
-        found = table.allocate(need)
+        dozing = np.flatnonzero((ready > -inf) & (table.free[0] > 0))
+        dozing = dozing[np.argsort(ready[dozing], kind="stable")]
+        low, high = 0, len(dozing)  # too few, enough
+        if isinstance(need, Request) and need.by_nodes and need.nodes is not None:
+            dozing = dozing[table.suitable(need)[dozing]]
+            high = need.nodes - int(np.count_nonzero(awake.suitable(need)))
+            low = high - 1
+        found = self._with(awake, dozing[:high], need)
         while found is not None and high - low > 1:
             middle = (low + high) // 2
-            some = awake.copy()
-            some.release(Allocation.away(dozing[:middle]))
-            fewer = some.allocate(need)
+            fewer = self._with(awake, dozing[:middle], need)
             low, high, found = (middle, high, found) if fewer is None else (low, middle, fewer)
         return found
+
+    def ready(self, allocation: Allocation | Grant) -> float:
+        """Return from when on the nodes of an allocation are up (s) if they are woken now."""
+        latest = float(self._pool.env.now)
+        if isinstance(allocation, Allocation):
+            latest = max(latest, float(self.by_node()[allocation.nodes].max(initial=-inf)))
+        return latest
+
+    def asleep_in(self, allocation: Allocation | Grant) -> list[int]:
+        """Return the nodes of an allocation that sleep."""
+        nodes = allocation.numbers if isinstance(allocation, Allocation) else ()
+        return [node for node in nodes if node in self.asleep]
+
+    def chosen(self, job: LiveJob) -> Allocation | None:
+        """Return the allocation that a job would get now, or ``None``."""
+        return self._pool.allocate(job)
+
+    def begins_now(self, job: LiveJob, at: float, allocation: Allocation | Grant | None) -> bool:
+        """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
+        if at <= self._pool.env.now or not isinstance(allocation, Allocation):
+            return at <= self._pool.env.now
+        return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+
+    def worth_waking(self, job: LiveJob, need: Need) -> bool:
+        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others."""
+        soon = self._pool.running.first_end < self.by_node().max()  # else nothing comes free before
+        if not self._pool.windows and (not soon or self.awake().fits(need)):
+            return True
+        return self.begins_now(job, *self._pool.profile().earliest(job, job.planned))
+
+    def wake_for_claim(self, job: LiveJob) -> bool:
+        """Wake the nodes that a claim needs; return whether they are not up yet."""
+        allocation = self._pool.allocate(job)
+        return allocation is not None and self.wake_for(allocation.numbers, job.id)
+
+    def _with(self, awake: NodeTable, nodes: NDArray[np.intp], need: Need) -> Allocation | None:
+        """Return parts of nodes for a need if some more were up."""
+        table = awake.copy()
+        table.free[0, nodes] += AWAY
+        return table.allocate(need)
 
     # ------------------------------------------------------------------ snapshots and reservations
 
@@ -289,7 +350,8 @@ class Sleeping:
         asleep, booting = tuple(self.asleep.values()), tuple(self.booting.values())
         if not actual:
             asleep = tuple(each._replace(off=each.expected) for each in asleep)
-            booting = tuple(each._replace(ready=self.ready([each.node]), fails=False) for each in booting)
+            ready = self.by_node()
+            booting = tuple(each._replace(ready=float(ready[each.node]), fails=False) for each in booting)
         return SleepState(asleep, booting, tuple(self.idle_since.items()))
 
     def awake_since(self, now: float) -> SleepState:
@@ -298,10 +360,11 @@ class Sleeping:
 
     def restore(self, state: SleepState) -> None:
         """Take over a state; the ends of boots are planned again by the caller."""
+        before = [*self.asleep, *self.booting]
         self.asleep = {each.node: each for each in state.asleep}
         self.booting = {each.node: each for each in state.booting}
         self.idle_since = dict(state.idle)
-        self._tell("", (), ())
+        self._tell("", [*before, *self.asleep, *self.booting], ())
 
     def retell(self) -> None:
         """Notify observers of the states anew: a record begins."""

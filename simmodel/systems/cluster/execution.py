@@ -119,17 +119,17 @@ class JobExecution:
         *,
         since: float | None = None,
         processors: int | None = None,
-        held: Booting | None = None,
     ) -> None:
         """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits.
 
         ``processors``: the size at which an elastic job starts, by default that which it prefers. If its nodes have to
-        boot, it holds them and starts when they are up; ``held``: what it has held until now.
+        boot, it holds them and starts when they are up: ``allocation`` is then what it has held until now.
         """
         job, env = work, self.env
         now = env._now if since is None else since
-        if held is not None:
-            grant, processors = held.grant, held.processors
+        booted = type(allocation) is Booting
+        if booted:
+            grant, processors = allocation.grant, allocation.processors
         else:
             if job.watched:
                 if job._outcome == "withdrawn":
@@ -190,7 +190,7 @@ class JobExecution:
                 for hook in self._core.on_resized:
                     hook(run, processors, grant)
         if job.watched:
-            self._started_watched(job, limited=held is None)
+            self._started_watched(job, limited=not booted)
         if self._changed:
             self._tell_above()
         if course is not None:  # last, since it may end the run at once
@@ -198,7 +198,8 @@ class JobExecution:
 
     def _boot(self, job: LiveJob, place: Pool, grant: Grant, processors: int | None) -> None:
         """Let a job hold its nodes until they are up; policies expect it to run from then on."""
-        now, up = self.env._now, place.ready(grant.allocation)
+        assert place.sleeping is not None
+        now, up = self.env._now, place.sleeping.ready(grant.allocation)
         run = Booting(job, place, now, up + job.expected / place.speed_of(job, grant.nodes), grant)
         run.processors = processors
         place.running.add(run, job.width)
@@ -216,7 +217,7 @@ class JobExecution:
             if place.sleeping.booting.keys().isdisjoint(run.grant.nodes):
                 del self._booting[run]
                 place.running.remove(run)
-                self.start(run.job, place, held=run)
+                self.start(run.job, place, run)
 
     def _leave_boot(self, run: Booting, status: str) -> None:
         """Take its nodes from a job while they boot: it waits again, unless it is cancelled."""

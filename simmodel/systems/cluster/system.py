@@ -227,7 +227,7 @@ class Cluster(JobLife[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of ``Preempt``, ``Hold``, ``Release``, ``Sleep``, ``Wake``, ``Resize`` and ``Start`` at a size."""
+        """The handlers of its decision types except ``Reserve``, ``WakeAt`` and plain ``Start``."""
         own: dict[type, Handler] = {Hold: self._handle_hold, Release: self._handle_release}
         own |= {Sleep: self._handle_sleep, Wake: self._handle_sleep}
         return {Preempt: partial(handle_preempt, self), **own, **self.execution.handlers}
@@ -252,6 +252,8 @@ class Cluster(JobLife[LiveJob]):
         pool = decision.place
         if not any(pool is each for each in self.places):
             return f"place: must be a place of {self.name}, got {shown(pool)}"
+        if pool.sleeping is None:
+            return f"place: must have nodes with a boot in their power, got {pool.name}"
         try:
             if isinstance(decision, Sleep):
                 pool.sleep(decision.nodes)
