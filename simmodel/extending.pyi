@@ -90,7 +90,6 @@ from simmodel.platform.node_lists import node_list as node_list, node_names as n
 from simmodel.platform.overlaps import check_overlaps as check_overlaps
 from simmodel.platform.strict import inside as inside, made_from as made_from, strict_converter as strict_converter
 from simmodel.platform.toml import check_models as check_models, to_toml as to_toml
-from simmodel.policies.sleep import SleepAfter as SleepAfter
 from simmodel.predictors.learning import learn_from as learn_from
 from simmodel.records.observers import Bar as Bar, progress_bar as progress_bar
 from simmodel.referee.explanation import (

@@ -22,6 +22,7 @@ from simmodel.extending import (
     group,
     output,
     process_pool,
+    seconds,
     source,
     table,
     whole,
@@ -47,8 +48,9 @@ _SITE = arguments(
     ),
     argument(
         "--boot TIME",
-        "how long nodes boot that power saving switches off: 240, 4min, or a distribution such as "
-        "'log_normal(mean=240, cv=0.3)' (default: as in slurmctld.log, else ResumeTimeout, an upper bound)",
+        "how long nodes boot that power saving switches off: 240s, 4min (default: as in slurmctld.log, else "
+        "ResumeTimeout, an upper bound)",
+        seconds,
     ),
     READING,
 )

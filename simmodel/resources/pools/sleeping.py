@@ -123,7 +123,7 @@ class Sleeping:
         self._off[list(self.asleep)] = now
         self.booting: dict[int, Boot] = {}
         self.idle_since = {i: now for i in range(len(self.powers)) if i not in self.asleep}
-        pool.dozing = bool(self.asleep and self._slow)
+        pool.dozing = self if self.asleep and self._slow else None
         self.plan: Callable[[float, float], object] = self._call
         self.change: NodeChange | None = None
 

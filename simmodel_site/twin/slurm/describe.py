@@ -29,7 +29,7 @@ from simmodel_site.twin.slurm.partitions import (
     with_gres,
 )
 from simmodel_site.twin.slurm.policies import note_settings, policy_of, slurm_of
-from simmodel_site.twin.slurm.power import PowerSaving, boot_of
+from simmodel_site.twin.slurm.power import PowerSaving
 from simmodel_site.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel_site.twin.slurm.rest import SlurmRest
 from simmodel_site.twin.slurm.scontrol import read_scontrol
@@ -97,8 +97,8 @@ def describe_slurm(
         whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest one that
         decides at each event; default: if the settings are told, and fair share, which needs accounts, has no weight
     boot
-        how long nodes boot that power saving switches off: as of :func:`~simmodel_site.twin.slurm.power.boot_of`;
-        default: ResumeTimeout, an upper bound
+        how long nodes boot that power saving switches off: a number, a quantity such as ``"4min"``, or a distribution
+        of :mod:`simmodel.generators`; default: ResumeTimeout, an upper bound
 
     Raises
     ------
@@ -261,7 +261,7 @@ def described(
         raise InputError(f"no partition has known nodes: {told}", site.source or None)
     switches = switches_of(site, notes, heeded)
     place_of = {node.name: group.name for group in groups for node in group.nodes}
-    saving = PowerSaving.of(site, place_of, notes, None if boot is None else boot_of(boot), ran=ran is not None)
+    saving = PowerSaving.of(site, place_of, notes, boot, ran=ran is not None)
     partitions = tuple(partition_of(group, site, switches, notes, heeded, saving.powers) for group in groups)
     queues = tuple(queue for group in groups for queue in queues_of(group, site, heeded))
     nodes = {node.name: node for group in groups for node in group.nodes}

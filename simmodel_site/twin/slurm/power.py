@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
@@ -21,7 +21,7 @@ from simmodel_site.twin.described import Notes
 from simmodel_site.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel_site.twin.slurm.values import is_none, nodes_of, seconds, split_list
 
-__all__ = ["PowerSaving", "boot_of", "is_asleep"]
+__all__ = ["PowerSaving", "is_asleep"]
 
 _USUAL = {
     "SuspendTime": "INFINITE",
@@ -32,29 +32,6 @@ _USUAL = {
 }
 _OFF = frozenset(("POWER", "POWERED_DOWN", "POWER_DOWN", "POWERING_DOWN"))
 _WHERE = "scheduler"
-
-
-def boot_of(given: Any) -> Any:
-    """Return how long a boot takes: seconds, a quantity, or a distribution, also as a text or a mapping.
-
-    Raises
-    ------
-    InputError
-        it is none of these
-
-    >>> boot_of("4min"), boot_of("uniform(low=60, high=90)")
-    (240.0, {'distribution': 'uniform', 'low': 60.0, 'high': 90.0})
-    """
-    if isinstance(given, str) and (found := re.fullmatch(r"(\w+)\((.*)\)", given.strip())):
-        pairs = [each.partition("=") for each in split_list(found[2])]
-        try:
-            given = {"distribution": found[1], **{name.strip(): float(value) for name, _, value in pairs}}
-        except ValueError:
-            raise InputError(f"must be as in uniform(low=60, high=90), got {given!r}", place="boot") from None
-    elif isinstance(given, str) and given.strip().isdecimal():
-        given = float(given)
-    boot = NodePower(boot=(given, 0)).boot
-    return None if boot is None else boot[0]
 
 
 def is_asleep(node: NodeRecord) -> bool:
@@ -100,7 +77,7 @@ class PowerSaving(Fields):
         place_of
             the partition of the platform by node
         boot
-            how long a boot takes (s, or the mapping of a distribution); default: ResumeTimeout, an upper bound
+            how long a boot takes: a number, a quantity, or a distribution; default: ResumeTimeout, an upper bound
         ran
             whether it is read with its accounting: then the nodes of ``State=CLOUD`` sleep at the beginning, otherwise
             those that sleep now
@@ -115,64 +92,85 @@ class PowerSaving(Fields):
         for part in site.partitions or ():
             for name in nodes_of(part.nodes):
                 parts.setdefault(name, []).append(part)
-        nodes = [node for node in site.nodes or () if node.name in place_of]
-        times = {node.name: _time("SuspendTime", parts.get(node.name, ()), settings) for node in nodes}
-        if site.settings is not None and (lacks := [each for each in _PROGRAMS if is_none(settings.get(each, ""))]):
-            if min(times.values(), default=inf) < inf:
-                notes.add(_WHERE, "SuspendTime", f"no node sleeps: {' and '.join(lacks)} not told")
-            times = {}
+
+        def time(key: str, name: str) -> float:
+            return _longest(key, [part.others.get(key, "GLOBAL") for part in parts.get(name, ())], settings)
+
         spared = {*split_list(settings.get("SuspendExcParts", ""))}
-        kept = {name for name, several in parts.items() if any(part.name in spared for part in several)}
-        whole, sets = _excluded(settings.get("SuspendExcNodes", ""))
-        may = {name: time for name, time in times.items() if time < inf and name not in kept | whole}
+        kept, sets = _excluded(settings.get("SuspendExcNodes", ""))
+        kept |= {name for name, several in parts.items() if any(part.name in spared for part in several)}
+        times = {name: at for name in place_of if name not in kept and (at := time("SuspendTime", name)) < inf}
+        lacks = [each for each in ("SuspendProgram", "ResumeProgram") if is_none(settings.get(each, ""))]
+        if times and lacks and site.settings is not None:
+            notes.add(_WHERE, "SuspendTime", f"no node sleeps: {' and '.join(lacks)} not told")
+            times = {}
         spare = 0
         for names, count in sets:
-            if names >= may.keys() and len(sets) == len({place_of[name] for name in may}) == 1:
+            if names >= times.keys() and len(sets) == len({place_of[name] for name in times}) == 1:
                 spare = count
                 continue
-            stay = [name for name in may if name in names][:count]
-            may = {name: time for name, time in may.items() if name not in stay}
+            stay = [name for name in times if name in names][:count]
+            times = {name: at for name, at in times.items() if name not in stay}
             why = f"these never sleep here, rather than any {count} idle ones"
             notes.add_of_nodes((name, f"SuspendExcNodes with :{count}", why) for name in stay)
-        if not may:
+        if not times:
             if boot is not None:
                 notes.add(_WHERE, "boot time", "given, but no node sleeps")
             return cls()
-        counts = Counter(may.values())
-        time = max(counts, key=lambda each: (counts[each], each))
-        why = f"sleep after {time:g} s here, as most nodes that sleep do"
-        notes.add_of_nodes((name, f"SuspendTime={own:g}", why) for name, own in may.items() if own != time)
-        for name in ("SuspendRate", "ResumeRate"):
-            rate = re.match(r"\d+", settings.get(name, _USUAL[name]))
-            if rate and 0 < int(rate[0]) < len(may):
-                what = "sleep" if name == "SuspendRate" else "boot"
-                notes.add(_WHERE, f"{name}={rate[0]}", f"any number of the {len(may)} nodes {what} at once here")
-        powers = {
-            node.name: _power(
-                _time("ResumeTimeout", parts.get(node.name, ()), settings),
-                _time("SuspendTimeout", parts.get(node.name, ()), settings),
-                boot,
-                asleep="CLOUD" in node.states if ran else is_asleep(node),
+        counts = Counter(times.values())
+        most = max(counts, key=lambda each: (counts[each], each))
+        why = f"sleep after {most:g} s here, as most nodes that sleep do"
+        notes.add_of_nodes((name, f"SuspendTime={at:g}", why) for name, at in times.items() if at != most)
+        for key, does in (("SuspendRate", "sleep"), ("ResumeRate", "boot")):
+            rate = re.match(r"\d+", settings.get(key, _USUAL[key]))
+            if rate and 0 < int(rate[0]) < len(times):
+                notes.add(_WHERE, f"{key}={rate[0]}", f"any number of the {len(times)} nodes {does} at once here")
+        first = {node.name for node in site.nodes or () if ("CLOUD" in node.states if ran else is_asleep(node))}
+        powers, told = {}, []
+        for name in times:
+            limit = time("ResumeTimeout", name)
+            power = NodePower(
+                boot=(limit if boot is None else boot, 0),
+                stop=(time("SuspendTimeout", name), 0),
+                boot_limit=limit,
+                asleep=name in first,
             )
-            for node in nodes
-            if node.name in may
-        }
-        notes.add_of_nodes(_told(powers, boot))
-        return cls(time=time, spare=spare, powers=powers)
+            if (what := _assumed(power, limit, given=boot is not None)) is not None:
+                told.append((name, *what))
+            powers[name] = power
+        notes.add_of_nodes(told)
+        return cls(time=most, spare=spare, powers=powers)
+
+
+def _assumed(power: NodePower, limit: float, *, given: bool) -> tuple[str, str] | None:
+    """Return what is assumed of the boots of a node, and why; ``limit``: its ResumeTimeout (s)."""
+    assert power.boot is not None
+    boot = power.boot[0]
+    if not given:
+        return "boot time", f"taken as ResumeTimeout, {limit:g} s, an upper bound: {_BETTER}"
+    if isinstance(boot, Mapping):
+        late = max(boot.get("values", [boot.get("high", inf)])) > limit
+        return (
+            (f"boots beyond ResumeTimeout={limit:g}", "the node is down for an hour, as no file tells how long")
+            if late
+            else None
+        )
+    if boot > limit:
+        raise InputError(f"must be at most ResumeTimeout, {limit:g} s, else no node boots; got {boot:g}", place="boot")
+    return None
 
 
 _BETTER = "slurm read takes --boot, or slurmctld.log (DebugFlags=Power)"
-_PROGRAMS = ("SuspendProgram", "ResumeProgram")
 
 
-def _time(name: str, parts: Iterable[PartitionRecord], settings: Mapping[str, str]) -> float:
-    """Return a time (s) of a node: the longest that its partitions say, or else that of the cluster."""
-    own = [text for part in parts if (text := part.others.get(name, "GLOBAL")) != "GLOBAL"]
+def _longest(key: str, own: Iterable[str], settings: Mapping[str, str]) -> float:
+    """Return a time (s): the longest that partitions have of their own, or else that of the cluster; ``inf``: none."""
+    texts = [text for text in own if text != "GLOBAL"] or [settings.get(key, _USUAL[key])]
     try:
-        found = [seconds(text) for text in own or [settings.get(name, _USUAL[name])] if not text.startswith("-")]
+        found = [None if text.startswith("-") else seconds(text) for text in texts]
     except InputError as error:
-        raise InputError(error.message, place=name) from None
-    return max([inf if each is None else each for each in found or [None]])
+        raise InputError(error.message, place=key) from None
+    return max([inf if each is None else each for each in found])
 
 
 def _excluded(text: str) -> tuple[set[str], list[tuple[set[str], int]]]:
@@ -192,22 +190,3 @@ def _excluded(text: str) -> tuple[set[str], list[tuple[set[str], int]]]:
             sets.append((names, int(count)))
             names = set()
     return names, sets
-
-
-def _power(limit: float, stop: float, boot: Any, *, asleep: bool) -> NodePower:
-    """Return how a node sleeps; ``limit``: its ResumeTimeout, ``stop``: its SuspendTimeout (s)."""
-    if isinstance(boot, float | int) and boot > limit:
-        raise InputError(f"must be at most ResumeTimeout, {limit:g} s, else no node boots; got {boot:g}", place="boot")
-    time = limit if boot is None else boot
-    return NodePower(boot=(time, 0), stop=(stop, 0), boot_limit=limit, asleep=asleep)
-
-
-def _told(powers: Mapping[str, NodePower], boot: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield what is assumed of the boots of nodes."""
-    for name, power in powers.items():
-        limit = power.boot_limit or 0.0
-        if boot is None:
-            yield name, "boot time", f"taken as ResumeTimeout, {limit:g} s, an upper bound: {_BETTER}"
-        elif isinstance(boot, Mapping) and max(boot.get("values", [boot.get("high", inf)])) > limit:
-            why = "the node is down for an hour, as no file tells how long"
-            yield name, f"boots beyond ResumeTimeout={limit:g}", why

@@ -13,9 +13,10 @@ import attrs
 import numpy as np
 
 from simmodel import InputError
-from simmodel.extending import Fields, SleepAfter, clipped, counted, csv_rows, in_memory, write_text, zone
+from simmodel.extending import Fields, clipped, counted, csv_rows, in_memory, write_text, zone
 from simmodel.formats import read_sacct
 from simmodel.platform import OutageSpec
+from simmodel.policies import SleepAfter
 from simmodel.scheduling import Policy, policy as policy_of
 from simmodel.work import Workload
 from simmodel_site.policy.policy import Slurm
@@ -254,8 +255,8 @@ def read_folder(
     timezone
         the time zone of the files, such as ``"Europe/Paris"``; default UTC
     boot
-        how long nodes boot that power saving switches off: as of :func:`~simmodel_site.twin.slurm.power.boot_of`;
-        default: as the boots in slurmctld.log, else ResumeTimeout, an upper bound
+        how long nodes boot that power saving switches off: a number, a quantity such as ``"4min"``, or a distribution
+        of :mod:`simmodel.generators`; default: as in slurmctld.log, else ResumeTimeout, an upper bound
 
     Raises
     ------

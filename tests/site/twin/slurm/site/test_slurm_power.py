@@ -10,6 +10,7 @@ import pytest
 from simmodel import InputError, Job, simulate
 from simmodel.cli import main
 from simmodel.extending import node_names
+from simmodel.generators import uniform
 from simmodel.platform import ClusterSpec, NodePower
 from simmodel.platform.toml import read_toml
 from simmodel.runs import start
@@ -101,9 +102,9 @@ def test_the_command_takes_the_boot_time(tmp_path: Path, capsys: pytest.CaptureF
     site(tmp_path, CLOUD, sacct_line(1, "-N1", start=240, run=1800))
     assert main(["slurm", "replay", str(tmp_path), "--boot", "236"]) == 0
     assert "differ by more than a cycle of 30 s: 0 of 1" in capsys.readouterr().out
-    assert main(["slurm", "read", str(tmp_path), "--boot", "uniform(low=60, high=90)"]) == 0
+    assert main(["slurm", "read", str(tmp_path), "--boot", "75s"]) == 0
     assert "a boot takes 75 s, as given" in capsys.readouterr().out
-    for wrong, sentence in (("700", "at most ResumeTimeout, 600 s"), ("gamma(mean=x)", "must be as in"), ("?", "boot")):
+    for wrong, sentence in (("700", "at most ResumeTimeout, 600 s"), ("?", "--boot")):
         assert main(["slurm", "read", str(tmp_path), "--boot", wrong]) == 2
         assert sentence in capsys.readouterr().err
 
@@ -210,7 +211,7 @@ def test_which_nodes_sleep(line: str, sleeping: str, after: str, notes: tuple[st
 
 
 def test_the_nearest_policy_sleeps_too_and_the_platform_is_written_as_toml(tmp_path: Path) -> None:
-    found = described(read_conf(f"{CONF}{CLOUD}"), own_loops=False, boot="uniform(low=60, high=90)")
+    found = described(read_conf(f"{CONF}{CLOUD}"), own_loops=False, boot=uniform(60, 90))
     assert found.policy == "sleep-after(300, conservative)"
     (tmp_path / "machine.toml").write_text(found.toml())
     assert read_toml(tmp_path / "machine.toml").partitions == found.spec.partitions
