@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 
@@ -29,7 +29,7 @@ from simmodel_site.twin.slurm.partitions import (
     with_gres,
 )
 from simmodel_site.twin.slurm.policies import note_settings, policy_of, slurm_of
-from simmodel_site.twin.slurm.power import PowerSaving
+from simmodel_site.twin.slurm.power import Boot, PowerSaving
 from simmodel_site.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel_site.twin.slurm.rest import SlurmRest
 from simmodel_site.twin.slurm.scontrol import read_scontrol
@@ -77,7 +77,7 @@ def describe_slurm(
     local: tzinfo | None = None,
     origin: float = 0.0,
     own_loops: bool | None = None,
-    boot: Any = None,
+    boot: Boot | None = None,
 ) -> Described:
     """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
@@ -214,7 +214,7 @@ def described(
     origin: float = 0.0,
     own_loops: bool | None = None,
     ran: Collection[str] | None = None,
-    boot: Any = None,
+    boot: Boot | None = None,
 ) -> Described:
     """Return the platform of a site.
 

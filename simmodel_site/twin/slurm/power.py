@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import inf
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -21,7 +21,13 @@ from simmodel_site.twin.described import Notes
 from simmodel_site.twin.slurm.records import NodeRecord, PartitionRecord, Site
 from simmodel_site.twin.slurm.values import is_none, nodes_of, seconds, split_list
 
-__all__ = ["PowerSaving", "is_asleep"]
+if TYPE_CHECKING:
+    from simmodel.generators import Distribution
+
+__all__ = ["Boot", "PowerSaving", "is_asleep"]
+
+Boot: TypeAlias = "float | str | Mapping[str, Any] | Distribution"
+"""How long a boot takes: seconds, a quantity, or a distribution, also as its mapping."""
 
 _USUAL = {
     "SuspendTime": "INFINITE",
@@ -69,7 +75,9 @@ class PowerSaving(Fields):
         return f"sleep-after({self.time:g}, {policy}{more})" if self.powers else policy
 
     @classmethod
-    def of(cls, site: Site, place_of: Mapping[str, str], notes: Notes, boot: Any = None, *, ran: bool) -> PowerSaving:
+    def of(
+        cls, site: Site, place_of: Mapping[str, str], notes: Notes, boot: Boot | None = None, *, ran: bool
+    ) -> PowerSaving:
         """Return the power saving of a site; note what it leaves out.
 
         Parameters

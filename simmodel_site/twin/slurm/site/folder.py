@@ -24,6 +24,7 @@ from simmodel_site.twin.described import Described, Notes, Unsupported, around_s
 from simmodel_site.twin.slurm.conf import is_conf
 from simmodel_site.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, with_includes
 from simmodel_site.twin.slurm.partitions import per_gpu, with_gres
+from simmodel_site.twin.slurm.power import Boot
 from simmodel_site.twin.slurm.records import Site
 from simmodel_site.twin.slurm.site.accounts import (
     is_dump,
@@ -102,7 +103,7 @@ class SlurmFolder(Fields):
     passed_over: tuple[str, ...] = ()
     ran: frozenset[str] = frozenset()
     away: tuple[tuple[str, float, float], ...] = ()
-    boot: Any = None
+    boot: Boot | None = None
     boots: int = 0
 
     def changed(self, lines: Iterable[str]) -> SlurmFolder:
@@ -240,7 +241,7 @@ class SlurmFolder(Fields):
 
 
 def read_folder(
-    paths: str | Path | Iterable[str | Path], *, timezone: str | None = None, boot: Any = None
+    paths: str | Path | Iterable[str | Path], *, timezone: str | None = None, boot: Boot | None = None
 ) -> SlurmFolder:
     """Read what a site's Slurm is from a folder, or from several files and folders.
 
@@ -354,7 +355,7 @@ class _Files:
                 wanted = f"give 'scontrol show {part[:-1]}' or a slurm.conf with {line} lines"
                 raise InputError(f"no {part}: {wanted}; read here: {files}{unread}", where)
 
-    def folder(self, timezone: str | None, boot: Any) -> SlurmFolder:
+    def folder(self, timezone: str | None, boot: Boot | None) -> SlurmFolder:
         """Return what the files make."""
         shared = Notes()
         log, submitted = self._accounting(timezone, per_gpu(with_gres(self._site, Notes()), shared))

@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from math import inf
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from simmodel_site.twin.slurm.power import Boot
 from simmodel_site.twin.slurm.values import nodes_of
 
 __all__ = ["Managed", "is_log", "learnt", "read_log"]
@@ -92,7 +93,7 @@ def read_log(text: str, local: tzinfo) -> Managed:
     return found
 
 
-def learnt(boots: list[float]) -> Any:
+def learnt(boots: list[float]) -> Boot:
     """Return the distribution of boots (s): each of those of a log is as likely; of many, 100 quantiles.
 
     >>> learnt([240.0, 240.0]), learnt([60.0, 90.0])

@@ -32,6 +32,7 @@ from simmodel.extending import (
     text_table,
     why,
 )
+from simmodel.resources import NodePool
 from simmodel.runs import Simulation, start
 from simmodel.work import Table
 from simmodel_site.policy.policy import Slurm, SlurmTiming
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from simmodel.extending import TooLong
     from simmodel.platform import ClusterSpec
+    from simmodel.scheduling import Place
     from simmodel.work import Job, Run
 
 __all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
@@ -253,9 +255,10 @@ class _Woken(Observer):
     def __init__(self) -> None:
         self.jobs: set[int | str] = set()
 
-    def place_changed(self, place: Any, cause: str) -> None:
-        if cause == "wake" and (job := place.sleeping.change.job) is not None:
-            self.jobs.add(job)
+    def place_changed(self, place: Place, cause: str) -> None:
+        sleeping = place.sleeping if cause == "wake" and isinstance(place, NodePool) else None
+        if sleeping is not None and sleeping.change is not None and sleeping.change.job is not None:
+            self.jobs.add(sleeping.change.job)
 
 
 def _id(job: Job) -> int | str:
