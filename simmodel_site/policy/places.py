@@ -78,7 +78,8 @@ class SlurmPlaces:
         """Return the board of a place."""
         board = self.boards.get(place)
         if board is None:
-            board = self.boards[place] = Board(table_of(place), self._settings, self._layout(place))
+            sleeps = place.sleeping is not None
+            board = self.boards[place] = Board(table_of(place), self._settings, self._layout(place), sleeps=sleeps)
             if isinstance(place, NodePool):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
@@ -87,6 +88,12 @@ class SlurmPlaces:
                 board.kept = Kept([*self.reservations.values()], place.nodes, board.table.capacity[0].tolist())
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
+
+    def sleep(self) -> bool:
+        """Note which nodes sleep; return whether they are others than before."""
+        asleep = [(board, place.sleeping.asleep) for place, board in self.boards.items() if place.sleeping is not None]
+        changed = [board.layout.sleep(sum(1 << node for node in nodes)) for board, nodes in asleep]
+        return any(changed)
 
     def sites(self, job: LiveJob, place: Pool) -> list[Site]:
         """Return the partitions of a job at a place: those of its options, or that of its queue, or the default one."""

@@ -132,6 +132,18 @@ def test_a_part_of_a_log_begins_with_running_jobs_on_nodes_that_are_awake(tmp_pa
     assert waits["wait_mean"] == pytest.approx((2202 + 102) / 2, abs=5)
 
 
+@pytest.mark.parametrize("cores", [1, 4])
+def test_jobs_get_awake_nodes_of_any_weight_before_those_that_sleep(cores: int) -> None:
+    """Nodes n1 and n4 sleep, n2 has the highest weight: jobs get n3, then n2, and the third one boots n1."""
+    conf = f"NodeName=n[1,4] CPUs={cores} State=CLOUD\nNodeName=n2 CPUs={cores} Weight=9\nNodeName=n3 CPUs={cores}\n"
+    found = of_conf(f"{conf}PartitionName=batch Nodes=ALL\n", boot=100)
+    names = found.spec.partitions[0].node_names
+    jobs = [Job(id=i, submit=10 * i, run=50, nodes=1, exclusive=True) for i in range(1, 4)]
+    result = simulate(found.spec, jobs, found.policy)
+    assert [names[node] for (node,) in result.runs["nodes"]] == ["n3", "n2", "n1"]
+    assert result.jobs["wait"] == pytest.approx([3, 3, 103], abs=3)
+
+
 # ---------------------------------------------------------------------- boots that are learnt
 
 
