@@ -64,7 +64,7 @@ class SleepAfter(Policy):
     decides = "jobs"
 
     def __init__(
-        self, seconds: Any = 300.0, policy: PolicyLike | None = None, *, spare: int = 0, begin: float = -inf
+        self, seconds: float | str = 300.0, policy: PolicyLike | None = None, *, spare: int = 0, begin: float = -inf
     ) -> None:
         self.seconds: float = in_seconds(seconds)
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds >= 0:
@@ -122,7 +122,7 @@ class SleepAfter(Policy):
     def state(self) -> Any:
         return self.policy.state()
 
-    def restore(self, values: Any) -> None:
+    def restore(self, values: dict[str, Any] | None) -> None:
         self.policy.restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:

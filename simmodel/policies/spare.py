@@ -230,7 +230,7 @@ class Outlook:
         if self._spare is not None and self._beside is job and job.state != "waiting":
             self._spare.take(job)
 
-    def ahead(self, job: LiveJob, at: float, allocation: Any) -> Iterable[Decision]:
+    def ahead(self, job: LiveJob, at: float, allocation: Allocation | Grant) -> Iterable[Decision]:
         """Return the decisions of :func:`ahead` for a planned job."""
         return () if self._place.dozing is None else ahead(self._place, job, at, allocation)
 
@@ -247,7 +247,7 @@ class Outlook:
         return found if found is None or isinstance(found, Allocation) else spare.room(job)
 
 
-def ahead(place: Pool, job: LiveJob, at: float, allocation: Any) -> Iterator[Decision]:
+def ahead(place: Pool, job: LiveJob, at: float, allocation: Allocation | Grant) -> Iterator[Decision]:
     """Wake the nodes of a job that is planned for an instant (s) in time, or decide again then."""
     assert place.dozing is not None
     nodes, up, now = place.dozing.asleep_in(allocation), place.dozing.ready(allocation), place.env._now

@@ -164,8 +164,6 @@ class Layout:
         the CPUs of a core and of a socket of the nodes where they are more than one, by number
     weights
         the nodes of each weight as bits, the lowest first: those that are awake come before all that sleep
-    asleep
-        the nodes that sleep, as bits
     """
 
     def __init__(
@@ -190,24 +188,20 @@ class Layout:
         if rest:
             weights[1] = weights.get(1, 0) | rest
         self.weights = self._weights = [mask for _, mask in sorted(weights.items()) if mask]
-        self.asleep = 0
         self.switches = self._tree(switches)
         self.distances = _distances(self.switches)
         self._where: dict[Wishes, Where] = {}
 
-    def sleep(self, nodes: int) -> bool:
-        """Note which nodes sleep, as bits; return whether they are others than before.
+    def sleep(self, nodes: int) -> None:
+        """Note which nodes sleep, as bits.
 
         >>> layout = Layout([], 4)
-        >>> layout.sleep(0b0101), layout.weights, layout.sleep(0b0101)
-        (True, [10, 5], False)
+        >>> layout.sleep(0b0101)
+        >>> layout.weights
+        [10, 5]
         """
-        if nodes == self.asleep:
-            return False
-        self.asleep = nodes
         both = [mask & ~nodes for mask in self._weights] + [mask & nodes for mask in self._weights]
         self.weights = [mask for mask in both if mask]
-        return True
 
     def mask(self, text: str) -> int:
         """Return the nodes of a list as bits; those of other places are left out."""

@@ -64,6 +64,7 @@ class SlurmPlaces:
         self._switches = tuple(switches)
         self.boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
+        self._states: list[tuple[int | None, ...]] = []  # of nodes: those that sleep, and those that boot
 
     @property
     def names(self) -> list[str]:
@@ -90,10 +91,15 @@ class SlurmPlaces:
         return board
 
     def sleep(self) -> bool:
-        """Note which nodes sleep; return whether they are others than before."""
-        asleep = [(board, place.sleeping.asleep) for place, board in self.boards.items() if place.sleeping is not None]
-        changed = [board.layout.sleep(sum(1 << node for node in nodes)) for board, nodes in asleep]
-        return any(changed)
+        """Note which nodes sleep and boot; return whether they are others than before."""
+        dozing = [(board, place.sleeping) for place, board in self.boards.items() if place.sleeping is not None]
+        states = [(*each.asleep, None, *each.booting) for _, each in dozing]
+        if states == self._states:
+            return False
+        self._states = states
+        for board, each in dozing:
+            board.layout.sleep(sum(1 << node for node in each.asleep))
+        return True
 
     def sites(self, job: LiveJob, place: Pool) -> list[Site]:
         """Return the partitions of a job at a place: those of its options, or that of its queue, or the default one."""

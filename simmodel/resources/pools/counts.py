@@ -407,7 +407,9 @@ class PoolProfile:
         for part in self._parts.values():
             part.advance(now)
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, _booted: Any = None) -> Any:
+    def make_room(
+        self, job: LiveJob, duration: float, planned: LiveJob, _booted: tuple[float, Allocation] | None = None
+    ) -> Any:
         """Return a grant to start the job with now, or ``None``: planned work cannot move to other processors."""
         return self.fits(job, duration)
 

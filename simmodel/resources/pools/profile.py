@@ -9,6 +9,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Final, Protocol, SupportsFloat, TypeAlias
 
 if TYPE_CHECKING:
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.running import RunningIndex
     from simmodel.work.job import LiveJob
 
@@ -54,7 +55,9 @@ class Profile(Protocol):
         """Undo :meth:`take`."""
         ...
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, booted: Any = None, /) -> Any:
+    def make_room(
+        self, job: LiveJob, duration: float, planned: LiveJob, booted: tuple[float, Allocation] | None = None, /
+    ) -> Any:
         """Return an allocation to start the job with now, moving planned work to other nodes, or ``None``."""
         ...
 

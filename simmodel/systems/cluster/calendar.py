@@ -261,8 +261,9 @@ class Calendar:
         self._execution.booted(pool)
         pool.came_free()
 
-    def _boot_repair(self, pool: Any, node: int) -> float:
+    def _boot_repair(self, pool: Pool, node: int) -> float:
         """Return the seconds until a node is up again whose boot has failed."""
+        assert pool.sleeping is not None
         given = pool.sleeping.powers[node].boot_repair
         if given is not None:
             return float(given)
