@@ -128,6 +128,10 @@ class SleepAfter(Policy):
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""
         yield from self.policy.decide(view) or ()
+        slept = False
         for place in view.places if view.now >= self.begin else ():
             if nodes := [node for node, since in self._idle(place) if since + self.seconds <= view.now]:
+                slept = True
                 yield Sleep(place, nodes)
+        if slept and view.waiting.count:  # it may plan otherwise now
+            yield from self.policy.decide(view) or ()

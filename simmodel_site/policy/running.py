@@ -153,7 +153,8 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """Return the values that :meth:`restore` takes: what jobs hold, by their numbers."""
-        known = {int(run.work.seq): (held.end, held.seq, held.nodes) for run, held in self.held.items()}
+        held = [each for each in self.held.items() if not isinstance(each[0], Booting)]
+        known = {int(run.work.seq): (each.end, each.seq, each.nodes) for run, each in held}
         found = [[job, *values] for job, values in sorted((self._before | known).items())]
         return {"held": found} if found else {}
 
