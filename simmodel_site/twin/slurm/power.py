@@ -134,41 +134,35 @@ class PowerSaving(Fields):
             if rate and 0 < int(rate[0]) < len(times):
                 notes.add(_WHERE, f"{key}={rate[0]}", f"any number of the {len(times)} nodes {does} at once here")
         first = {node.name for node in site.nodes or () if ("CLOUD" in node.states if ran else is_asleep(node))}
-        powers, told = {}, []
-        for name in times:
-            limit = time("ResumeTimeout", name)
-            power = NodePower(
+        limits = {name: time("ResumeTimeout", name) for name in times}
+        powers = {
+            name: NodePower(
                 boot=(limit if boot is None else boot, 0),
                 stop=(time("SuspendTimeout", name), 0),
                 boot_limit=limit,
                 asleep=name in first,
             )
-            if (what := _assumed(power, limit, given=boot is not None)) is not None:
-                told.append((name, *what))
-            powers[name] = power
-        notes.add_of_nodes(told)
+            for name, limit in limits.items()
+        }
+        if boot is None:
+            why = "s, an upper bound: slurm read takes --boot, or slurmctld.log (DebugFlags=Power)"
+            notes.add_of_nodes(
+                (name, "boot time", f"taken as ResumeTimeout, {limit:g} {why}") for name, limit in limits.items()
+            )
+        why = "the node is down for an hour, as no file tells how long"
+        late = [name for name, power in powers.items() if _may_fail(power)]
+        notes.add_of_nodes((name, f"boots beyond ResumeTimeout={limits[name]:g}", why) for name in late)
         return cls(time=most, spare=spare, powers=powers)
 
 
-def _assumed(power: NodePower, limit: float, *, given: bool) -> tuple[str, str] | None:
-    """Return what is assumed of the boots of a node, and why; ``limit``: its ResumeTimeout (s)."""
-    assert power.boot is not None
-    boot = power.boot[0]
-    if not given:
-        return "boot time", f"taken as ResumeTimeout, {limit:g} s, an upper bound: {_BETTER}"
+def _may_fail(power: NodePower) -> bool:
+    """Whether a boot may take longer than its limit; an error if each one does."""
+    (boot, _), limit = power.boot or (0.0, 0.0), power.boot_limit or 0.0
     if isinstance(boot, Mapping):
-        late = max(boot.get("values", [boot.get("high", inf)])) > limit
-        return (
-            (f"boots beyond ResumeTimeout={limit:g}", "the node is down for an hour, as no file tells how long")
-            if late
-            else None
-        )
+        return bool(max(boot.get("values", [boot.get("high", inf)])) > limit)
     if boot > limit:
         raise InputError(f"must be at most ResumeTimeout, {limit:g} s, else no node boots; got {boot:g}", place="boot")
-    return None
-
-
-_BETTER = "slurm read takes --boot, or slurmctld.log (DebugFlags=Power)"
+    return False
 
 
 def _longest(key: str, own: Iterable[str], settings: Mapping[str, str]) -> float:

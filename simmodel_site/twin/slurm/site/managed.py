@@ -96,13 +96,13 @@ def read_log(text: str, local: tzinfo) -> Managed:
 def learnt(boots: list[float]) -> Boot:
     """Return the distribution of boots (s): each of those of a log is as likely; of many, 100 quantiles.
 
-    >>> learnt([240.0, 240.0]), learnt([60.0, 90.0])
-    (240.0, {'distribution': 'choice', 'values': [60.0, 90.0]})
+    >>> learnt([90.0, 60.0])
+    {'distribution': 'choice', 'values': [60.0, 90.0]}
     """
     values = sorted(boots)
     if len(values) > _MOST:
         values = [values[int((i + 0.5) * len(values) / _MOST)] for i in range(_MOST)]
-    return values[0] if len({*values}) == 1 else {"distribution": "choice", "values": values}
+    return {"distribution": "choice", "values": values}
 
 
 _MOST = 100
