@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import attrs
@@ -16,11 +18,13 @@ from simmodel.platform.toml import read_toml
 from simmodel.runs import start
 from simmodel_site.twin.described import Described
 from simmodel_site.twin.mirror.mirror import Mirror
+from simmodel_site.twin.slurm.answers import read_answer
 from simmodel_site.twin.slurm.conf import read_conf
 from simmodel_site.twin.slurm.describe import described
 from simmodel_site.twin.slurm.scontrol import read_scontrol
 from simmodel_site.twin.slurm.site.folder import SlurmFolder, read_folder
 from simmodel_site.twin.slurm.site.replayed import change, replay
+from tests.helpers.data_files import data_file
 from tests.site.helpers.slurm_sacct import HEAD, sacct_line
 
 SLEEP = "SuspendProgram=/bin/off\nResumeProgram=/bin/on\nSuspendTime=300\nSuspendTimeout=60\nResumeTimeout=600\n"
@@ -276,3 +280,19 @@ def test_recorded_starts_are_explained_by_the_policy_inside(tmp_path: Path) -> N
     assert again.policy == found.described.policy
     assert again.explained[again.policy] > 0.9
     assert all(name.startswith("sleep-after(300, ") for name in again.explained)
+
+
+# ---------------------------------------------------------------------- answers in JSON
+
+
+def test_partitions_in_json_tell_their_times() -> None:
+    data = gzip.decompress(data_file("slurm/slurmrestd_24.05_0.0.41_partitions.json.gz").read_bytes())
+    document = json.loads(data)
+    for part, endless in zip(document["partitions"], (False, True), strict=False):
+        part["suspend_time"] = {"set": True, "infinite": endless, "number": 300}
+        seconds = {"resume": 90, "suspend": 0}
+        part["timeouts"] = {name: {"set": True, "infinite": False, "number": n} for name, n in seconds.items()}
+    first, second, *_ = read_answer(json.dumps(document).encode(), "partitions").partitions or ()
+    names = ("SuspendTime", "SuspendTimeout", "ResumeTimeout")
+    assert [first.others.get(name) for name in names] == ["300", "0", "90"]
+    assert second.others["SuspendTime"] == "INFINITE"
