@@ -15,6 +15,7 @@ import csv
 import datetime
 import os
 import platform
+import re
 import shlex
 import shutil
 import subprocess
@@ -22,13 +23,16 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from string import Template
+from typing import Any
 
 import numpy as np
 from peer_runs.running import LONG_RUN, Peer, in_turn, machine, yardstick
 
 import simmodel
+from simmodel.form import FORM
 from simmodel.formats.schedules import read_schedule
 from simmodel.formats.swf import read_swf
 from simmodel.foundation.display import counted
@@ -85,16 +89,47 @@ def find(package: Mapping[str, str], pythons: Iterable[str]) -> Peer | str:
     return "; ".join(dict.fromkeys(reasons))
 
 
-def find_all(args: argparse.Namespace) -> tuple[list[Peer], list[list[str]]]:
-    """Return simmodel and the peers that are installed, and a row for each that is not."""
+def build(program: Mapping[str, Any], folder: Path) -> Peer | str:
+    """Return the program, built into a folder; else why it cannot be."""
+    target = folder / Path(program["source"]).stem
+    source = (str(RUNNERS / program["source"]), "-o", str(target), *program["libraries"])
+    try:
+        done = subprocess.run(
+            [*shlex.split(os.environ.get("CXX", "c++")), "-O2", "-std=c++17", *source], capture_output=True, text=True
+        )
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    if done.returncode:
+        return next((line for line in done.stderr.splitlines() if "error" in line), "cannot be built")
+    said = subprocess.run([target, "--version"], capture_output=True, text=True)
+    version = re.search(program["version"], said.stdout + said.stderr)
+    if version is None:
+        return (said.stderr.strip().splitlines() or ["says no version"])[-1]
+    command = (str(target), *ARGUMENTS)
+    return Peer(program["name"], version[1], command, tuple(program["policies"]), program["run"], program["note"])
+
+
+def find_all(args: argparse.Namespace, folder: Path) -> tuple[list[Peer], list[list[str]]]:
+    """Return simmodel and the peers that are installed or built in a folder, and a row for each that is not."""
     pythons = [str(path / "bin" / "python") if path.is_dir() else str(path) for path in args.venv] + [sys.executable]
-    own = f"{simmodel.__version__}, Python {platform.python_version()}"
+    own = f"{simmodel.__version__} ({FORM}), Python {platform.python_version()}"
     replay = "-m simmodel batch {log} --processors {processors} --policy {policy} --schedule {schedule} -q"
     star = (sys.executable, str(RUNNERS / "simmodel_star.py"), *ARGUMENTS)
     peers = [
         Peer("simmodel", own, (sys.executable, *replay.split()), note="the command `simmodel batch`"),
         Peer("simmodel, transfers", own, star, run="transfers", note="a `Network` with the model `simgrid`"),
     ]
+    if FORM == "compiled":
+        other = own.replace(FORM, "interpreted")
+        peers += [
+            replace(
+                each,
+                name=f"{each.name}, interpreted",
+                version=other,
+                command=("env", "SIMMODEL_INTERPRET=1", *each.command),
+            )
+            for each in peers
+        ]
     missing = []
     for package in KNOWN["packages"]:
         found = find(package, pythons)
@@ -106,6 +141,12 @@ def find_all(args: argparse.Namespace) -> tuple[list[Peer], list[list[str]]]:
             same = (sys.executable, *found.command[1:], "simmodel")
             note = "the same processes in `simmodel.Environment`"
             peers.append(Peer("SimPy's processes in simmodel", own, same, found.policies, note=note))
+    for program in KNOWN["programs"]:
+        found = build(program, folder)
+        if isinstance(found, str):
+            missing.append([program["name"], found, program["install"]])
+        else:
+            peers.append(found)
     for absent in KNOWN["absent"]:
         where = shutil.which(absent["program"])
         reason = f"`{absent['program']}` is installed: name its command by `--peer`" if where else absent["reason"]
@@ -246,6 +287,40 @@ def start_up(peers: list[Peer], log: Path | None, args: argparse.Namespace) -> d
     return {row[0]: row[1] for row in rows}
 
 
+def measured_page(args: argparse.Namespace, logs: list[tuple[Path, str]], folder: Path) -> str:
+    """Run all simulators, those without a package built in a folder, and return the page."""
+    peers, missing = find_all(args, folder)
+    begun = [yardstick() for _ in range(3)]
+    once = start_up(peers, logs[0][0] if logs else None, args)
+    rows = [
+        row
+        for path, counts in logs
+        for count in (counts.split(",") if counts else [str(sys.maxsize)])
+        for row in replay(peers, path, int(count), args.policies.split(","), args)
+    ]
+    moved = [row for count in args.transfers.split(",") if count for row in transfers(peers, int(count), args)]
+    kept = stored(DATA) if args.logs is None else []
+    return Template((RUNNERS / "page.md").read_text("utf-8")).substitute(
+        command=shlex.join(["python", "benchmarks/peers.py", *sys.argv[1:]]),
+        date=datetime.date.today().isoformat(),
+        machine=machine(),
+        yardstick=f"{min(begun):.2f} s before the runs and {min(yardstick() for _ in range(3)):.2f} s after them",
+        limit=f"{args.limit:.0f}",
+        runs=args.runs,
+        long=f"{LONG_RUN:.0f}",
+        simulators=table(
+            "simulator | version | CPU s for one job or transfer | how it is run",
+            [[peer.name, peer.version, once.get(peer.name, "-"), peer.note] for peer in peers],
+        ),
+        logs=table(
+            "log | jobs | policy | simulator | CPU s | s per 1,000 | ratio | MiB | starts that differ | `verify`", rows
+        ),
+        transfers=table("transfers | simulator | CPU s | s per 1,000 | ratio | MiB | ends apart, relative", moved),
+        stored=table("log | jobs | simulator | policy and rules | starts that differ | `verify`", kept),
+        missing=table("simulator | reason | to install it", missing),
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
@@ -274,36 +349,8 @@ def main() -> None:
             parser.error(f"no such log: {file}")
         else:
             print(f"{file} is left out: no such file")
-    peers, missing = find_all(args)
-    begun = [yardstick() for _ in range(3)]
-    once = start_up(peers, logs[0][0] if logs else None, args)
-    rows = [
-        row
-        for path, counts in logs
-        for count in (counts.split(",") if counts else [str(sys.maxsize)])
-        for row in replay(peers, path, int(count), args.policies.split(","), args)
-    ]
-    moved = [row for count in args.transfers.split(",") if count for row in transfers(peers, int(count), args)]
-    kept = stored(DATA) if args.logs is None else []
-    page = Template((RUNNERS / "page.md").read_text("utf-8")).substitute(
-        command=shlex.join(["python", "benchmarks/peers.py", *sys.argv[1:]]),
-        date=datetime.date.today().isoformat(),
-        machine=machine(),
-        yardstick=f"{min(begun):.2f} s before the runs and {min(yardstick() for _ in range(3)):.2f} s after them",
-        limit=f"{args.limit:.0f}",
-        runs=args.runs,
-        long=f"{LONG_RUN:.0f}",
-        simulators=table(
-            "simulator | version | CPU s for one job or transfer | how it is run",
-            [[peer.name, peer.version, once.get(peer.name, "-"), peer.note] for peer in peers],
-        ),
-        logs=table(
-            "log | jobs | policy | simulator | CPU s | s per 1,000 | ratio | MiB | starts that differ | `verify`", rows
-        ),
-        transfers=table("transfers | simulator | CPU s | s per 1,000 | ratio | MiB | ends apart, relative", moved),
-        stored=table("log | jobs | simulator | policy and rules | starts that differ | `verify`", kept),
-        missing=table("simulator | reason | to install it", missing),
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        page = measured_page(args, logs, Path(folder))
     if args.out is None:
         print(page)
     else:

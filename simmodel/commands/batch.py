@@ -101,12 +101,13 @@ def run(options: argparse.Namespace) -> None:
         signals = None
         if options.metrics is not None:
             from simmodel.metrics.power_and_energy import energy_by
-            from simmodel.platform.signals import signals_of
 
-            signals = signals_of(given.get("signals", {}))
+            signals = given.get("signals", {})
         said = [result.summary() if signals is None else result.summary(signals=signals)]
         if signals is not None:
-            said.append(str(energy_by(result, "user" if "user" in result.jobs else "place", signals)))
+            parts = [name for name in ("user", "place") if name == "place" or name in result.jobs]
+            parts = parts if len(result.places) > 1 else parts[:1]
+            said += [str(energy_by(result, part, signals)) for part in parts]
         begin = min(result.jobs["submit"].tolist(), default=0.0)
         if simulation.env.now < begin:
             said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")

@@ -13,7 +13,7 @@ import numpy as np
 
 from simmodel.foundation.errors import ByName, InputError, unknown
 from simmodel.metrics.statistics import mser
-from simmodel.records.job_record import delays, interrupted, needed, never_started, since
+from simmodel.records.job_record import delays, has_gpus, interrupted, needed, never_started, since
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table, distinct, rows_of
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKPOINT_METRICS",
     "FURTHER_METRICS",
+    "GPU_METRICS",
     "INTERRUPTION_METRICS",
     "JOB_METRICS",
     "MACHINE_METRICS",
@@ -99,7 +100,13 @@ FURTHER_METRICS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """The metrics that only some runs have, by the column of jobs that these runs have."""
 
-JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS | INTERRUPTION_METRICS
+GPU_METRICS: dict[str, tuple[str, str]] = {
+    "gpu_utilisation": ("", "GPU utilisation"),
+    "gpu_fragmentation": ("", "GPUs of no use to the mix"),
+}
+"""The further metrics of runs on nodes with GPUs; the second one is nan unless the devices are told apart."""
+
+JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS | INTERRUPTION_METRICS | GPU_METRICS
 """All metrics of jobs."""
 
 
@@ -128,7 +135,9 @@ MACHINE_METRICS: dict[str, tuple[str, str]] = {
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
-MORE_IS_BETTER = frozenset({"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency"})
+MORE_IS_BETTER = frozenset(
+    {"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency", "gpu_utilisation"}
+)
 """The metrics of which more is better; of all others less is."""
 
 
@@ -384,7 +393,8 @@ def summary(
 
     If jobs write checkpoints, :data:`~simmodel.metrics.batch.CHECKPOINT_METRICS` follow: over all jobs that wrote some
     in the window, in processor seconds at the speed of their run times. If jobs were interrupted,
-    :data:`~simmodel.metrics.batch.INTERRUPTION_METRICS` do.
+    :data:`~simmodel.metrics.batch.INTERRUPTION_METRICS` do. On nodes with GPUs
+    :data:`~simmodel.metrics.batch.GPU_METRICS` do.
 
     Parameters
     ----------
@@ -393,7 +403,8 @@ def summary(
     tau
         the bound of the bounded slowdowns, s
     signals
-        adds ``energy`` and of it ``energy_idle``, what nobody holds (kWh), and ``costs`` by each of these signals
+        adds ``energy`` and of it ``energy_idle``, what nobody holds (kWh), with a supply also ``energy_nodes``, what
+        the nodes draw, and ``costs`` by each of these signals
 
     >>> from simmodel.records import JobRecord
     >>> nan = float("nan")
@@ -455,7 +466,11 @@ def summary(
         from simmodel.metrics.power_and_energy import energy_metrics
 
         found |= energy_metrics(result, signals, low, high)
-    return ByName("metric", {**found, **{name: values[name] for name in METRICS}})
+    if has_gpus(result):
+        from simmodel.metrics.devices import gpu_metrics
+
+        values |= gpu_metrics(result, low, high)
+    return ByName("metric", {**found, **{name: values[name] for name in (*METRICS, *GPU_METRICS) if name in values}})
 
 
 def _mean(values: NDArray[np.float64]) -> float:

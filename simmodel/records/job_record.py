@@ -40,6 +40,7 @@ __all__ = [
     "delays",
     "derived",
     "ended_well",
+    "has_gpus",
     "interrupted",
     "is_number",
     "job_columns",
@@ -399,8 +400,7 @@ class JobRecord(Shown):
         if "down" not in changes or not any(changes["down"].tolist()):
             return up.combine(self.allocated(place), np.maximum)
         held = self.held_while_down(place)
-        times, amounts = np.append(held["start"], held["end"]), np.append(held["processors"], -held["processors"])
-        return up + Steps.from_changes(times, amounts, self.started, self.ended)
+        return up + Steps.from_spans(held, held["processors"], self.started, self.ended)
 
     def held_by_node(self, place: str) -> Table:
         """Return one row per identified node of an execution or a claim: ``node, start, end, processors``."""
@@ -526,6 +526,17 @@ def delays(jobs: Table) -> NDArray[np.float64]:
     return found + np.nan_to_num(jobs["overhead"]) if "overhead" in jobs else found
 
 
+def has_gpus(result: JobRecord) -> bool:
+    """Whether a result says which GPUs of a cluster were held: some of its nodes have GPUs, and its runs amounts.
+
+    >>> from simmodel import simulate
+    >>> has_gpus(simulate(4, [], "fcfs"))
+    False
+    """
+    partitions = result.scenario.get("platform", {}).get("partitions", ())
+    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ())) and "gpus" in result.runs
+
+
 def interrupted(jobs: Table) -> NDArray[np.bool_]:
     """Return which jobs were stopped, to run again or to resume; at sites, attempts are counted at the assignment.
 
@@ -557,7 +568,7 @@ def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic
 
 _HELD = (
     *("holder", "start", "end", "place", "processors", "status", "nodes"),
-    *("allocated", "cores", "gpus", "memory", "devices"),
+    *("allocated", "cores", "gpus", "memory", "devices", "level"),
 )
 
 

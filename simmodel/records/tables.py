@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.platform.devices import DeviceSpec
+    from simmodel.platform.power import NodePower
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
@@ -36,6 +37,7 @@ __all__ = [
     "change_table",
     "claim_table",
     "held_by",
+    "joined_nodes",
     "links_of",
     "network_columns",
     "node_table",
@@ -76,9 +78,11 @@ def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> 
 def node_table(places: Sequence[Place]) -> Table | None:
     """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
 
+    If the power of some is switched with the node, ``model`` says of which.
     If some can sleep, ``off_power``, ``boot_power`` and ``stop_power`` are their W then.
     If the types of GPUs of some have watts, ``devices`` has for each device of a node its W idle and under load, and
-    the thousandths of a GPU that it is.
+    the thousandths of a GPU that it is. If some run at several levels, ``levels`` has for each node the relative
+    frequencies and the W under load.
 
     >>> from types import SimpleNamespace as Some
     >>> node_table([Some(name="pool", capacity=4)]) is None
@@ -98,17 +102,46 @@ def node_table(places: Sequence[Place]) -> Table | None:
         return None
     names = ("place", "node", "processors", "idle_power", "load_power")
     table = Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
+    models = [power.model for power in powers]
+    if "node" in models:
+        table = table.with_columns(model=np.array(models))
     if any(power.can_sleep for power in powers):
         watts = {"off": [power.off for power in powers]}
         for state in ("boot", "stop"):
             phases = [getattr(power, state) for power in powers]
             watts[state] = [0.0 if phase is None else phase[1] for phase in phases]
         table = table.with_columns(**{f"{state}_power": np.array(each) for state, each in watts.items()})
-    if not any(watts for node in devices for *watts, _ in node if any(watts)):
-        return table
-    column = np.empty(len(devices), dtype=object)
-    column[:] = devices
-    return table.with_columns(devices=column)
+    levels: list[Any] = [power.levels for power in powers]
+    parts: dict[str, tuple[list[Any], bool]] = {"levels": (levels, any(levels))}
+    parts["devices"] = devices, any(watts for node in devices for *watts, _ in node if any(watts))
+    for name, (values, told) in parts.items():
+        if told:
+            column = np.empty(len(values), dtype=object)
+            column[:] = values
+            table = table.with_columns(**{name: column})
+    return table
+
+
+def joined_nodes(tables: Sequence[Table]) -> Table | None:
+    """Return the nodes of several systems together, as :func:`node_table` has those of one; ``None``: there are none.
+
+    >>> nodes = Table({"place": ["a"], "node": [0]})
+    >>> joined_nodes([nodes, nodes.with_columns(place=["b"], off_power=[9.0])])["off_power"]
+    array([0., 9.])
+    """
+    if not tables:
+        return None
+    columns = {}
+    for name in dict.fromkeys(name for table in tables for name in table.names):
+        without: Any = {"model": "linear", "devices": (), "levels": ()}.get(name, 0.0)
+        values = [
+            value for each in tables for value in (each[name].tolist() if name in each else [without] * len(each))
+        ]
+        columns[name] = np.empty(len(values), dtype=object)
+        columns[name][:] = values
+        if name not in ("devices", "levels"):
+            columns[name] = np.array(values)
+    return Table(columns)
 
 
 def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[tuple[float, float, int], ...]:

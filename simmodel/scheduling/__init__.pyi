@@ -13,6 +13,7 @@ from .protocol import (
     Release as Release,
     Reserve as Reserve,
     Resize as Resize,
+    SetLevel as SetLevel,
     Sleep as Sleep,
     Start as Start,
     View as View,

@@ -47,6 +47,7 @@ __all__ = [
     "Reserve",
     "Resize",
     "SeenSignal",
+    "SetLevel",
     "Sleep",
     "Start",
     "Transfer",
@@ -62,7 +63,8 @@ class Start(NamedTuple):
     """Start waiting work on a place now; a place with a queue queues it.
 
     ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``); ``processors``: the
-    size of an elastic job, if it is not to start at its preferred one.
+    size of an elastic job, if it is not to start at its preferred one; ``level``: the relative frequency of its nodes,
+    one of ``place.levels``, at which it runs longer; then ``stretch``: its limit is longer by the same factor, too.
     """
 
     work: Any
@@ -70,6 +72,8 @@ class Start(NamedTuple):
     reason: str | None = None
     allocation: Any = None
     processors: int | None = None
+    level: float | None = None
+    stretch: bool = True
 
 
 class Preempt(NamedTuple):
@@ -90,6 +94,18 @@ class Resize(NamedTuple):
     work: Any
     processors: int
     reason: str | None = None
+
+
+class SetLevel(NamedTuple):
+    """Let a job go on at another relative frequency of its nodes, now, or start at one: its work left is rescaled.
+
+    ``stretch``: so is the time that is left to its limit. ``level``: ``None`` takes that of a waiting job back.
+    """
+
+    work: Any
+    level: float | None
+    reason: str | None = None
+    stretch: bool = True
 
 
 class Reserve(NamedTuple):
@@ -166,7 +182,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Release | Sleep | Wake | Transfer | Evict
+Decision = Start | Preempt | Resize | SetLevel | Reserve | WakeAt | Hold | Release | Sleep | Wake | Transfer | Evict
 """A decision that a policy may yield."""
 
 

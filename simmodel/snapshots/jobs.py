@@ -21,6 +21,7 @@ from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.checkpoint import Kept
 from simmodel.work.elastic import Elastic
+from simmodel.work.history import AtLevel
 from simmodel.work.job import Job
 from simmodel.work.outcomes import OUTCOMES
 
@@ -69,7 +70,7 @@ class Past(NamedTuple):
     run; ``kept``: the totals of its checkpoints; ``done``: the share of a job with traffic that was done before;
     ``interruptions``: how often it was stopped; ``waited``, ``paused``, ``lost`` and ``overhead``: the seconds that it
     waited again, was suspended, executed in vain, and spent on restarts and on saves that were broken off; ``stopped``:
-    the instant (s) since which it waits again or is suspended.
+    the instant (s) since which it waits again or is suspended; ``level``: that at which it runs.
     """
 
     attempts: Count = 0
@@ -89,6 +90,7 @@ class Past(NamedTuple):
     lost: Seconds = 0.0
     overhead: Seconds = 0.0
     stopped: Instant | None = None
+    level: AtLevel | None = None
 
 
 class WorkState(NamedTuple):
@@ -241,6 +243,8 @@ def seen_work(work: WorkState) -> WorkState:
         return work  # it was seen before
     if past is not None and past.whole is not None:
         past = past._replace(whole=past.whole._replace(duration=None))
+        if past.level is not None:
+            past = past._replace(level=past.level._replace(outcome="completed", over=0.0))
     return work._replace(duration=None, outcome="completed", spec=spec, past=past)
 
 

@@ -113,6 +113,7 @@ def past_of(job: LiveJob) -> Past | None:
         past.lost,
         past.overhead,
         past.stopped,
+        past.level,
     )
 
 
@@ -131,7 +132,7 @@ def history_of(past: Past) -> History:
         history.resumes = grant_of(None if past.resumes is True else past.resumes)
     if past.bound is not None:
         history.bound = grant_of(past.bound)
-    history.kept, history.done = past.kept, past.done
+    history.kept, history.done, history.level = past.kept, past.done, past.level
     history.interruptions, history.stopped = past.interruptions, past.stopped
     history.waited, history.paused, history.lost, history.overhead = past.waited, past.paused, past.lost, past.overhead
     return history

@@ -1,24 +1,32 @@
 """Whose the energy is: jobs and idle add up to the whole, which equals sums by hand."""
 
+from itertools import pairwise
+
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Job, Workload, load_result, simulate, start
+from simmodel import Cluster, Environment, Job, Workload, load_result, simulate, start
+from simmodel.catalogue import load_platform
 from simmodel.cli import main
-from simmodel.metrics import energy, energy_by, footprint, power, power_by_state
+from simmodel.metrics import energy, energy_by, footprint, node_energy, power, power_by_state
 from simmodel.platform import (
     ClusterSpec,
     Conversion,
     DeviceSpec,
+    NodePower,
     NodeSpec,
     OutageSpec,
     PartitionSpec,
     PowerSupply,
+    QueueSpec,
     Signal,
+    read_toml,
+    write_toml,
 )
 from simmodel.work import Elastic
-from tests.metrics.test_energy import on_nodes
+from tests.helpers.powered_nodes import on_nodes
 
 SIVOC = Conversion(loss=13, efficiency=0.98)
 RECTIFIER = Conversion(loss=17, efficiency=0.96, nodes=4)
@@ -37,32 +45,103 @@ def busy(nodes: int, run: float, submit: float = 0.0, user: str = "eve") -> Job:
 
 
 def test_frontier_as_raps_has_it():
-    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
-    assert (round(idle, 2), round(load, 2)) == (652.31, 2772.71)
-    fixed = 74 * 8 * 4 * 250 + 25 * 8473.47  # switches and CDUs
-    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
-    result = simulate(frontier(9472), [busy(9472, 3600.0, 60.0), Job(run=60.0)], "easy")
-    drawn = power(result, supply=supply).values / 1e6
-    assert [round(each, 2) for each in drawn[1:].tolist()] == [28.20]
-    with_one = simulate(frontier(9472), [Job(processors=1, run=10.0, submit=50.0), busy(1, 1.0)], "easy")
-    assert round(power(with_one, supply=supply).at([20.0])[0] / 1e6, 2) == 7.28
+    spec = load_platform("frontier")
+    node, gpu = spec.partitions[0].nodes[0], spec.partitions[0].devices[0]
+    in_node, rectifier = spec.supply.conversions
+    watts = [node.idle_power + 4 * gpu.idle_power, node.load_power + 4 * gpu.load_power]
+    assert in_node.taken(watts).round(2).tolist() == [652.31, 2772.71]
+    assert (rectifier.nodes, spec.supply.fixed) == (4, 74 * 8 * 4 * 250 + 25 * 8473.47)  # switches and CDUs
+    result = simulate(spec, [busy(9472, 3600.0, 60.0), Job(run=60.0)], "easy")
+    assert (power(result).at([1000.0])[0] / 1e6).round(2) == 28.20
+    almost_idle = simulate("frontier", [Job(processors=1, run=10.0, submit=50.0), busy(1, 1.0)], "easy")
+    assert (power(almost_idle).at([20.0])[0] / 1e6).round(2) == 7.28
 
 
-def test_a_day_on_frontiers_nodes_is_a_plain_sum():
+def test_a_day_of_frontier_is_a_plain_sum():
     """Losses are linear here, so that each node-second in use adds the same."""
-    rng, nodes, fixed = np.random.default_rng(5), 512, 8e4
-    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
-    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
-    jobs = [busy(int(rng.integers(1, 160)), float(rng.uniform(60, 20000)), 1500.0 * i, "ab"[i % 2]) for i in range(58)]
-    result = simulate(frontier(nodes), jobs, "easy")
+    rng, nodes = np.random.default_rng(5), 9472
+    spec = load_platform("frontier")
+    sizes = np.minimum(rng.lognormal(3.0, 2.0, 96).astype(int) + 1, nodes).tolist()
+    jobs = [busy(size, float(rng.uniform(60, 20000)), 900.0 * i, "ab"[i % 2]) for i, size in enumerate(sizes)]
+    result = simulate(spec, jobs, "easy")
     span = result.ended - result.started
+    assert span > 86400
     used = sum(job.nodes * job.run for job in jobs)
-    watts = [(each + 17 / 4) / 0.96 for each in (idle, load)]
-    by_hand = span * fixed + nodes * span * watts[0] + used * (watts[1] - watts[0])
-    assert energy(result, supply=supply).total == pytest.approx(by_hand, rel=1e-12)
-    table = energy_by(result, "user", supply=supply)
+    at_node = [(90 + 352 + 184.26 + 13) / 0.98, (280 + 2240 + 184.26 + 13) / 0.98]
+    idle, load = [(each + 17 / 4) / 0.96 for each in at_node]
+    by_hand = span * spec.supply.fixed + nodes * span * idle + used * (load - idle)
+    assert energy(result).total == pytest.approx(by_hand, rel=1e-12)
+    assert power(result).integral() == pytest.approx(by_hand, rel=1e-12)
+    table = energy_by(result, "user")
     assert table["energy"].sum() == pytest.approx(by_hand, rel=1e-12)
     assert table["user"].tolist() == ["a", "b", "idle"]
+    in_nodes = used * 4 * 560 + (nodes * span - used) * 4 * 88  # the GPUs alone
+    in_nodes += used * 464.26 + (nodes * span - used) * 274.26
+    assert energy(result, supply=PowerSupply()).total == pytest.approx(in_nodes, rel=1e-12)
+
+
+def test_the_losses_of_a_cluster_are_in_its_files_and_in_stored_results(tmp_path):
+    spec = attrs.evolve(frontier(4), supply=PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=70, pue=1.25))
+    write_toml(spec, tmp_path / "machine.toml")
+    assert read_toml(tmp_path / "machine.toml") == spec
+    jobs = [busy(2, 50.0), Job(run=9)]
+    result = simulate(spec, jobs, "easy")
+    assert energy(result) == energy(simulate(frontier(4), jobs, "easy"), supply=spec.supply)
+    assert node_energy(result)["energy"].sum() == energy(result, supply=PowerSupply()).total
+    kwh = result.metrics(signals={})
+    assert kwh["energy_nodes"] == pytest.approx(energy(result, supply=PowerSupply()).total / 3.6e6)
+    assert f"{kwh['energy_nodes']:.3g} kWh in the nodes" in result.summary(signals={})
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert energy(load_result(tmp_path / "run.sqlite")) == energy(result)
+
+
+def test_each_cluster_of_a_broker_has_its_own_losses():
+    lossy = attrs.evolve(frontier(4), supply=PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=70, pue=1.25))
+    warm = attrs.evolve(frontier(2), supply=PowerSupply(pue=1.5))
+    jobs = [busy(1, 40.0), busy(2, 50.0), busy(1, 30.0)]
+    both = simulate({"lossy": lossy, "warm": {"a": warm, "b": frontier(3)}}, jobs, "round-robin")
+    span = both.ended - both.started
+    idle, load = 90 + 352 + 184.26, 280 + 2240 + 184.26
+    used = {place: both.busy(place).integral() / 64 for place in both.places["place"].tolist()}
+    sizes = {"lossy": 4, "warm/a": 2, "warm/b": 3}
+    assert sum(used.values()) == 40 + 2 * 50 + 30
+    ideal = {place: sizes[place] * span * idle + used[place] * (load - idle) for place in sizes}
+    at_rectifier = (ideal["lossy"] + 4 * 13 * span) / 0.98
+    table = energy_by(both, "place")
+    expected = [1.25 * (at_rectifier + 17 * span) / 0.96, 1.5 * ideal["warm/a"], ideal["warm/b"], 1.25 * 70 * span]
+    assert table["place"].tolist() == [*sizes, "other"]
+    assert table["energy"].tolist() == pytest.approx(expected, rel=1e-12)
+    assert sums_up(both) == pytest.approx(sum(expected), rel=1e-12)
+    assert sums_up(both, supply=PowerSupply()) == pytest.approx(sum(ideal.values()), rel=1e-12)
+    assert "kWh in the nodes" in both.summary(signals={})
+
+
+def test_nodes_of_a_broker_draw_what_they_draw_in_their_clusters(tmp_path):
+    sleepers = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, power=SLEEPER)])
+    down = OutageSpec(kind="failure", at=100, until=200, nodes=[0])
+    unlike = [NodeSpec(name="x", cores=4, idle_power=20, load_power=70), NodeSpec(name="y", cores=2, idle_power=9)]
+    platform = {
+        "asleep": ClusterSpec(partitions=[sleepers], outages=[down]),
+        "gpus": frontier(2),
+        "unlike": ClusterSpec(partitions=[PartitionSpec(nodes=unlike)]),
+        "counted": ClusterSpec(partitions=[PartitionSpec(processors=8, idle_power=3, load_power=8)]),
+    }
+    jobs = [Job(nodes=1, cores_per_node=2, gpus_per_node=i % 2, run=20 + i, submit=30 * i) for i in range(20)]
+    jobs += [Job(processors=5, run=40, submit=100)] * 2
+    policies = {"asleep": "sleep-after(5, easy)", **dict.fromkeys(["gpus", "unlike", "counted"], "easy")}
+    result = simulate(platform, jobs, "round-robin", policies=policies)
+    table = energy_by(result, "state")
+    whole = dict(zip(table["state"].tolist(), table["energy"].tolist(), strict=True))
+    apart = dict.fromkeys(("load", "gpus", "boot"), 0.0)
+    for cluster in result.clusters.values():
+        for row in energy_by(cluster, "state").rows():
+            apart[row["state"]] = apart.get(row["state"], 0.0) + row["energy"]
+    assert {name: whole[name] for name in ("load", "gpus", "boot")} == pytest.approx(
+        {name: apart[name] for name in ("load", "gpus", "boot")}, rel=1e-12
+    )
+    assert whole["boot"] > 0 < whole["gpus"]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert sums_up(load_result(tmp_path / "run.sqlite")) == sums_up(result)
 
 
 def test_three_jobs_on_one_host_share_its_watts():
@@ -79,6 +158,40 @@ def sums_up(result, **how):
         assert energy_by(result, by, **how)["energy"].sum() == pytest.approx(total, rel=1e-12)
     assert power(result, **how).integral() == pytest.approx(total, rel=1e-12)
     return total
+
+
+def test_nodes_say_themselves_whether_their_load_is_switched(tmp_path):
+    switched, linear = (
+        NodeSpec(cores=4, power=NodePower(idle=100, load=300, model=model)) for model in ("node", "linear")
+    )
+    jobs = [Job(processors=1, run=10), Job(nodes=1, cores_per_node=4, run=10)]
+    cluster = ClusterSpec(partitions=[PartitionSpec(nodes=[switched, linear], placement="first-fit")])
+    result = simulate(cluster, jobs, "easy")
+    assert result.runs["nodes"].tolist() == [(0,), (1,)]
+    assert energy_by(result)["energy"].tolist() == [3000, 3000, 0]
+    assert energy_by(result, model="linear")["energy"].tolist() == [1500, 3000, 0]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert energy_by(load_result(tmp_path / "run.sqlite"))["energy"].tolist() == [3000, 3000, 0]
+    only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1], "easy")
+    assert energy(only).total == sums_up(only) == node_energy(only)["energy"].sum() == 3000
+
+
+def test_joules_are_of_seconds_whatever_the_unit_of_time():
+    """2 of 4 cores for 10 min draw 20 W, and 10 W stand by for 10 min more."""
+    env = Environment(unit="min")
+    node = NodeSpec(cores=4, idle_power=10, load_power=30)
+    cluster = Cluster(env, ClusterSpec(partitions=[PartitionSpec(nodes=[node])]), "easy")
+    cluster.submit(Job(processors=2, run=10))
+    cluster.submit(Job(processors=4, run=10, submit=0))
+    env.run()
+    result = cluster.result()
+    assert result.time_unit == "min"
+    assert energy(result).total == sums_up(result) == 600 * (20 + 30)
+    assert node_energy(result)["energy"].tolist() == [600 * 50]
+    assert result.metrics(signals={"price": Signal([0, 600], [1, 2], end=1e4)})["costs"]["price"] == pytest.approx(
+        footprint(result, Signal([0, 600], [1, 2], end=1e4))
+    )
+    assert energy_by(result, "job", model="node", load_power=10)["energy"].tolist() == [6000, 6000, 0]
 
 
 ROWS = st.lists(
@@ -101,6 +214,12 @@ def test_jobs_have_what_they_draw_second_by_second(rows, model):
     sums_up(result, model=model)
 
 
+QUEUES = [
+    QueueSpec(name="urgent", priority=9, preempts=["suspended", "stopped"]),
+    QueueSpec(name="suspended", preemptible="suspend"),
+    QueueSpec(name="stopped", preemptible="requeue"),
+]
+SLEEPER = NodePower(idle=90, load=190, off=9.5, boot=(11, 120), stop=(2, 105), model="node")
 SUPPLY = PowerSupply(
     conversions=[Conversion(efficiency=[(0, 0.5), (200, 0.9), (900, 0.8)], nodes=2), SIVOC],
     fixed=70,
@@ -117,22 +236,27 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
         NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, idle_power=90, load_power=190),
         NodeSpec(name="fat", count=1, cores=8, idle_power=120.5, load_power=333),
     ]
+    if data.draw(st.booleans()):
+        kinds[0] = NodeSpec(name="thin", count=2, cores=4, gpus={"T4": 2}, power=SLEEPER)
     part = PartitionSpec(nodes=kinds, devices=[gpus], exclusive=data.draw(st.booleans()))
     outage = OutageSpec(at=30, until=60, nodes=[1], kind=data.draw(st.sampled_from(["failure", "maintenance"])))
     jobs = []
     for i in range(data.draw(st.integers(1, 12))):
         run, submit = data.draw(st.integers(1, 80)), data.draw(st.integers(0, 60))
-        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "elastic", "measured"]))
+        kind = data.draw(st.sampled_from(["plain", "gpu", "suspend", "requeue", "urgent", "elastic", "measured"]))
         more = {
             "plain": {"processors": data.draw(st.integers(1, 9)), "requested": max(1, run - 5)},
             "gpu": {"nodes": 1, "gpus_per_node": data.draw(st.sampled_from([0.3, 1, 2]))},
-            "suspend": {"processors": 3, "on_preempt": "suspend", "priority": 1},
+            "suspend": {"processors": 3, "queue": "suspended"},
+            "requeue": {"processors": 5, "queue": "stopped"},
+            "urgent": {"processors": 7, "queue": "urgent"},
             "elastic": {"elastic": Elastic(1, 2, 6)},
             "measured": {"processors": 2, "power": [(0, 130), (7, 260)]},
         }[kind]
         jobs.append(Job(id=i, run=run, submit=submit, **more))
     policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
-    platform = ClusterSpec(partitions=[part], outages=[outage])
+    policy = data.draw(st.sampled_from([policy, f"sleep-after(3, {policy})"])) if kinds[0].power is SLEEPER else policy
+    platform = ClusterSpec(partitions=[part], outages=[outage], queues=QUEUES)
     result = simulate(platform, jobs, policy)
     sums_up(result)
     sums_up(result, supply=SUPPLY)
@@ -142,6 +266,46 @@ def test_energies_add_up_whatever_happens_to_jobs(data):
     carbon = Signal([0, 20, 50], [1.5, 7, 2], end=1e6)
     table = energy_by(result, signals={"carbon": carbon}, supply=SUPPLY)
     assert table["carbon"].sum() == pytest.approx(footprint(result, carbon, supply=SUPPLY), rel=1e-12)
+
+
+def by_hand(result, cores, idle, load):
+    """Return the joules of each job, and of idle, interval by interval and node by node."""
+    runs = [*result.runs.rows()]
+    instants = sorted({result.started, result.ended, *(float(run[name]) for run in runs for name in ("start", "end"))})
+    rows = {job: row for row, job in enumerate(result.jobs["job"].tolist())}
+    joules = [0.0] * (len(rows) + 1)
+    for low, high in pairwise(instants):
+        for node in range(int(result.places["nodes"][0])):
+            held = {}
+            for run in runs:
+                if run["start"] <= low and high <= run["end"] and node in run["nodes"]:
+                    held[rows[run["job"]]] = run["cores"][run["nodes"].index(node)]
+            for row, amount in held.items() or [(-1, 0)]:
+                share = amount / sum(held.values()) if held else 1
+                joules[row] += (high - low) * (idle * share + (load - idle) * amount / cores)
+    return joules
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_jobs_that_are_killed_preempted_and_resized_have_what_they_draw(data):
+    part = PartitionSpec(nodes=[NodeSpec(count=3, cores=4, idle_power=95, load_power=190.7)])
+    kinds = [
+        {"processors": 3},
+        {"processors": 5, "requested": 9},
+        {"processors": 4, "queue": "suspended"},
+        {"processors": 6, "queue": "stopped"},
+        {"processors": 9, "queue": "urgent"},
+        {"elastic": Elastic(1, 2, 9)},
+    ]
+    jobs = [
+        Job(id=i, run=data.draw(st.integers(1, 60)), submit=data.draw(st.integers(0, 50)), **kind)
+        for i, kind in enumerate(data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=10)))
+    ]
+    policy = data.draw(st.sampled_from(["easy", "preemptive", "shrink-to-start", "equal-shares"]))
+    result = simulate(ClusterSpec(partitions=[part], queues=QUEUES), jobs, policy)
+    assert energy_by(result)["energy"] == pytest.approx(by_hand(result, 4, 95, 190.7), rel=1e-12, abs=1e-9)
+    sums_up(result)
 
 
 def test_gpus_draw_the_watts_of_their_type_and_shares_in_proportion():
@@ -203,7 +367,12 @@ def test_the_pue_follows_load_and_weather():
         (lambda: Conversion(efficiency=1.2), "efficiency: must be above 0 and at most 1, got 1.2"),
         (lambda: Conversion(efficiency=[(5, 0.9), (2, 0.8)]), "efficiency: must have increasing watts"),
         (lambda: Conversion(loss=-3), "loss: must be watts >= 0, got -3"),
+        (lambda: attrs.evolve(frontier(4), supply=PowerSupply(pue=lambda watts: 1.1)), "supply.pue: must be a number"),
         (lambda: Job(run=1, power=-5), "power: must be watts >= 0, got -5"),
+        (lambda: Job(run=1, power="-5"), "power: must be watts >= 0, got '-5'"),
+        (lambda: NodePower(idle=-1), "idle: must be a finite number of watts >= 0, got -1"),
+        (lambda: DeviceSpec(name="T4", load_power=-1), "load_power: must be a number >= 0, got -1"),
+        (lambda: Signal([0, 5, 3], [1, 2, 1]), r"times\[2\]: must increase, got 3 after 5"),
         (lambda: Job(run=1, power=[(0, 5), (0, 9)]), "power: must be a number, or pairs of increasing seconds from 0"),
         (lambda: Job(run=1, power={"cpu": 1.5}), "power.cpu: must be shares from 0 to 1, got 1.5"),
         (lambda: Job(run=1, power={"gpus": 1}), "power: must have parts cpu and gpu"),
@@ -218,6 +387,10 @@ def test_wrong_questions_are_refused_in_a_sentence():
     result = simulate(4, [Job(run=10)], "easy")
     with pytest.raises(ValueError, match="the signal lasts from 0 to 5 s, and is asked for at 10 s"):
         energy_by(result, signals={"carbon": Signal([0], [1], end=5)}, load_power=5)
+    with pytest.raises(ValueError, match=r"signals\.price: the signal lasts from 3 to 13 s, and is asked for at 0 s"):
+        result.metrics(signals={"price": Signal([3], [1], end=13)})
+    with pytest.raises(ValueError, match="signal: the signal lasts from 0 to 5 s"):
+        footprint(result, Signal([0], [1], end=5))
     with pytest.raises(ValueError, match="unknown column of jobs 'usr'"):
         energy_by(result, "usr")
     with pytest.raises(ValueError, match=r"supply\.conversions: must be none: the nodes of batch are not"):
@@ -235,4 +408,10 @@ def test_the_command_says_whose_energy_carbon_and_cost_are(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "energy                               2.05 kWh, 0.3 kWh of it idle" in out
     assert out.splitlines()[-4].split() == ["user", "energy", "carbon"]
+    both = machine + "[[partitions]]\nname='c'\nprocessors=4\nidle_power=10\n"
+    (tmp_path / "machine.toml").write_text(both)
+    main(["batch", paths[0], "--platform", paths[1], *signal])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()[-7:]]
+    assert [row[0] for row in rows] == ["user", "bob", "eve", "idle", "place", "b", "c"]
+    assert sum(float(row[1]) for row in rows[1:4]) == sum(float(row[1]) for row in rows[5:])
     assert out.splitlines()[-2].split() == ["eve", "5760000", "536"]

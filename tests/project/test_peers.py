@@ -78,6 +78,7 @@ def test_missing_peers_are_named_with_the_reason_and_the_command(page: str) -> N
         else:
             assert name in found
             assert name not in missing
+    assert ("SimGrid's C++" in found) != ("SimGrid's C++" in missing)  # built where its library and a compiler are
     for name in ("Batsim", "CQSim", "ElastiSim"):
         assert len(missing[name]) == 3
         assert all(missing[name])

@@ -8,6 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
+from simmodel import Job, simulate
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec, PowerSupply, Signal
 from simmodel.results import Result
 from simmodel.view import plots
 from simmodel.view.gantt import shares
@@ -170,3 +172,22 @@ def test_a_chart_of_more_processors_than_memory_holds_is_one_sentence():
     for draw in (result.plot.gantt, result.plot.overview):
         with pytest.raises(InputError, match="processors to draw: must be at most 10,000,000"):
             draw()
+
+
+def test_a_state_of_power_has_the_same_colour_whatever_else_draws_power():
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(count=2, cores=4, idle_power=100, load_power=300)])])
+    small = simulate(spec, [Job(processors=4, run=100)], "easy")
+    ax = small.plot.power(supply=PowerSupply(fixed=500), cap=Signal([0, 50], [900, 1100], end=100))
+    assert (ax.get_ylabel(), ax.get_title(loc="left").split("\n")[0]) == ("power (kW)", "power, 0.025 kWh in all")
+    assert [each.get_text() for each in ax.get_legend().get_texts()] == ["idle", "+ load", "+ other", "cap"]
+    (line,) = (line for line in ax.lines if line.get_label() == "cap")
+    assert line.get_ydata().tolist()[:2] == [0.9, 1.1]
+    large = simulate("frontier", [Job(nodes=9000, cores_per_node=64, gpus_per_node=4, run=7200)], "easy")
+    whole = large.plot.power()
+    assert (whole.get_ylabel(), whole.get_title(loc="left").split("\n")[0]) == ("power (MW)", "power, 54.32 MWh in all")
+    colours = [{each.get_label(): each.get_facecolor().tolist() for each in one.collections} for one in (ax, whole)]
+    assert [*colours[1]] == ["idle", "+ load", "+ GPUs", "+ other"]
+    assert all(colours[1][name] == colour for name, colour in colours[0].items())
+    both = small.plot.power(ax=whole)
+    assert both.get_ylabel() == "power (MW)"
+    assert both.lines[-1].get_ydata().max() == pytest.approx(0.0004)

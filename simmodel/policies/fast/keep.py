@@ -232,5 +232,8 @@ class FastKeep:
                 if job.planned == INFINITY:  # it may be in the way of the others
                     kept.keep(None)
                     yield from self._rule(view, place, queue, Outlook(place, self._spares), promised)
-            elif promised.promise(job, free.instant(at), COUNTED):
-                yield Reserve(job, place, free.instant(at))
+                continue
+            if not exact:
+                at = free.instant(at)
+            if promised.promise(job, at, COUNTED):
+                yield Reserve(job, place, at)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import floor
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError
@@ -329,6 +330,10 @@ class NodeTable:
         """Return the table as placements see it when they choose for a request."""
         return new_table((*self._seen, request, self.apart))
 
+    def __repr__(self) -> str:
+        cores = f"{self.free[0].sum():g} of {self.capacity[0].sum():g}"
+        return f"<{type(self).__name__} of {len(self)} nodes: {cores} cores are free>"
+
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
 
@@ -344,16 +349,20 @@ class NodeTable:
 
     @property
     def complete(self) -> bool:
+        """Whether all nodes are up."""
         return bool((self.free[0] >= 0).all())
 
     @property
     def cores(self) -> int:
+        """How many cores are free."""
         return int(np.maximum(self.free[0], 0).sum())
 
     def copy(self) -> Self:
+        """Return a copy."""
         return self._with(self.free.copy())
 
     def full(self) -> Self:
+        """Return the table with nothing taken."""
         return self._with(self.capacity.copy())
 
     def state(self) -> Any:
@@ -395,6 +404,7 @@ class NodeTable:
         self._move(part, -1)
 
     def release(self, part: Allocation) -> None:
+        """Give parts of nodes back."""
         self._move(part, 1)
 
     def _move(self, part: Allocation, sign: int) -> None:
@@ -595,6 +605,8 @@ def probe(job: LiveJob, processors: int, requested: float) -> LiveJob:
     """Return a job of no queue that requests processors at the place of another, for some seconds."""
     found = LiveJob(f"{processors} processors for {job.id}", -1, 0.0, processors, requested, requested, requested)
     found.place = job.place
+    if job.place.power is not None:
+        found.request = job.place.power.counted(attrs.evolve(job.request, processors=processors))
     return found
 
 

@@ -85,12 +85,11 @@ class _Block:
 
     def add(self, first: int, stop: int, amount: float) -> None:
         """Add an amount to some of the steps."""
-        free = self.free
-        free[first:stop] = [each + amount for each in free[first:stop]]
+        self.free[first:stop] = changed = [each + amount for each in self.free[first:stop]]
         if amount < 0:
-            self.low += amount
+            self.low = min(self.low, min(changed))
         else:
-            self.high += amount
+            self.high = max(self.high, max(changed))
 
 
 class CountProfile:
@@ -235,6 +234,10 @@ class CountProfile:
                 open_ = False
             elif block.high < lack:
                 continue
+            if not after and times[-1] < times[i] + duration and times[-1] < last:  # no hole in it is long enough
+                first, i = i, count
+                while i > first and free[i - 1] >= lack:
+                    i -= 1
             while True:
                 while i < count and free[i] < lack:
                     i += 1
@@ -435,11 +438,7 @@ class CountProfile:
             times.insert(j, end)
             free.insert(j, free[j - 1])
         if b == c:
-            free[i:j] = [each + amount for each in free[i:j]]
-            if amount < 0:
-                block.low += amount
-            else:
-                block.high += amount
+            block.add(i, j, amount)
         else:
             block.add(i, len(block.free), amount)
             for between in blocks[b + 1 : c]:

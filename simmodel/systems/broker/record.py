@@ -9,7 +9,7 @@ import numpy as np
 
 from simmodel.records.broker_record import joined, renamed
 from simmodel.records.job_record import OF_REQUESTS, STOPS, since
-from simmodel.records.tables import reason_table
+from simmodel.records.tables import joined_nodes, reason_table
 from simmodel.results.broker import BrokerResult, TaskBrokerResult
 from simmodel.systems.broker.ledger import CARRIED
 from simmodel.work.table import Table
@@ -228,11 +228,13 @@ def result_of(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: 
     runs: list[Table] = []
     changes: list[Table] = []
     claims: list[Table] = []
+    nodes: list[Table] = []
     report = Report()
     for cluster, result in clusters.items():
         names = renamed(result.places, cluster)
         runs.append(_runs(result, cluster, jobs, names))
-        for table, into in ((result.places, places), (result.changes, changes), (result.claims, claims)):
+        tables = (result.places, result.changes, result.claims, result.nodes)
+        for table, into in zip(tables, (places, changes, claims, nodes), strict=True):
             if table is not None:
                 into.append(table.with_columns(place=_called(table, names)))
         report += result.report
@@ -250,6 +252,7 @@ def result_of(broker: BrokerCore, name: str, clusters: dict[str, Result], jobs: 
         runs=everything.where(np.argsort(everything["start"], kind="stable")),
         changes=joined(changes) if changes else None,
         claims=joined(claims) if claims else None,
+        nodes=joined_nodes(nodes),
         processors=sum(result.processors for result in clusters.values()),
         report=report,
         decisions=broker.scheduler.timing(),

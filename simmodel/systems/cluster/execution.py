@@ -12,7 +12,7 @@ from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.resources.pools.elastic import fits_at, resized
-from simmodel.scheduling.protocol import Resize, Start
+from simmodel.scheduling.protocol import Resize, SetLevel, Start
 from simmodel.scheduling.scheduler import Withdrawn
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
 from simmodel.work.job import Booting, LiveJob, Run
@@ -21,6 +21,7 @@ from simmodel.work.malleable import MalleableJob
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.traffic import JobTraffic
 
-__all__ = ["Ending", "JobExecution", "carry_resize", "carry_sized_start"]
+__all__ = ["Ending", "JobExecution", "carry_level", "carry_resize", "carry_start"]
 
 _COMES_BACK = ("preempted", "requeued")
 _STOPPED = {"timeout": "timeout", "cancel": "cancelled"}
@@ -79,6 +80,7 @@ class JobExecution:
         self._booting: dict[Booting, None] = {}
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
+        self._at_levels = [0, 0]  # executions that ended at a level, and those of them that a limit cut off there
         core.settle = self.settle
         for pool in core.places:
             pool.changed.append(self._tell_above)
@@ -186,9 +188,9 @@ class JobExecution:
             job.attempts += 1
             for hook in self._core.on_started:
                 hook(run)
-            if processors is not None and processors != job.preferred:
-                for hook in self._core.on_resized:
-                    hook(run, processors, grant)
+            size = processors is not None and processors != job.preferred
+            if size or (past is not None and past.level is not None):
+                self._tell_resized(run, job.processors if processors is None else processors, grant)
         if job.watched:
             self._started_watched(job, limited=not booted)
         if self._changed:
@@ -262,17 +264,53 @@ class JobExecution:
         job.state = "running"
         return place.take(job)
 
-    def resize(self, job: LiveJob, processors: int, held: Any) -> None:
-        """Give a running elastic job another size, with the capacity that it holds from now on (hot path)."""
+    @property
+    def stops(self) -> bool:
+        """Whether jobs are stopped at their limits."""
+        return self._core.overrun == "stop" and self._core.estimates == "requested"
+
+    def start_at(
+        self, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, *, stretch: bool
+    ) -> None:
+        """Start a waiting job at a relative frequency of its nodes."""
+        job = self._queueing.choices.get(job, (job,))[0]
+        self.plan_at(job, place, level, stretch=stretch)
+        self.start(job, place, allocation)
+
+    def plan_at(self, job: LiveJob, place: Pool, level: float | None, *, stretch: bool) -> None:
+        """Let a waiting job start at a relative frequency of its nodes, when it starts; ``None``: at none."""
+
+        def change() -> None:
+            job.undo_level()
+            if level is not None:
+                job.run_at(level, stretch=stretch, stops=self.stops)
+
+        job.watched = True
+        self._queueing.move(job, place, change)
+
+    def _tell_resized(self, run: Run, before: int, grant: Grant) -> None:
+        for hook in self._core.on_resized:
+            hook(run, before, grant)
+
+    def resize(
+        self, job: LiveJob, processors: int, held: Any, level: float | None = None, *, stretch: bool = True
+    ) -> None:
+        """Give a running job another size or level, with the capacity that it holds from now on (hot path)."""
         former, env = job.run, self.env
         assert former is not None
-        assert isinstance(job, MalleableJob)
         place, before, now, grant = former.place, job.processors, env._now, former.grant
         if former.callbacks is not None:
             env.withdraw(former)
         speed = place.speed_of(job, grant.nodes) if place.paced else 1.0
         place.give_back(job, grant)
-        job.resize(processors, now, speed)
+        if level is None:
+            assert isinstance(job, MalleableJob)
+            job.resize(processors, now, speed)
+        else:
+            job.watched = True
+            job.suspend(now, None, speed)
+            job.run_at(level, stretch=stretch, stops=self.stops)
+            job.started = now
         taken = place.take(job, held)
         if place.paced:
             speed = place.speed_of(job, taken.nodes)
@@ -284,8 +322,7 @@ class JobExecution:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
-        for hook in self._core.on_resized:
-            hook(run, before, grant)
+        self._tell_resized(run, before, grant)
         if place.claims.waiting:
             place.claims.serve()
         if self._changed:
@@ -316,6 +353,7 @@ class JobExecution:
         run.place.give_back(job, run.grant)
         freed = self._ended_watched(run) if job.watched else ()
         job.run = job.started = None
+        job.undo_level()
         self._queueing.join(job, places_to_wait(job, self._core))  # with its attempt: plans see that it is back
         for entry in self._queueing.choices.get(job, (job,)):
             entry.attempts -= 1
@@ -428,7 +466,17 @@ class JobExecution:
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         self.malleable -= job.elastic is not None
+        past = job.history
+        if past is not None and past.level is not None and status not in (None, "suspended"):
+            self._at_levels[0] += 1
+            self._at_levels[1] += status == "timeout" != past.level.outcome and past.level.over > 0
         return self._queueing.ended(job)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence about the executions that ended at a level, if there were any."""
+        count, cut = self._at_levels
+        share = f"{cut:,} ({cut / count:.1%})" if cut else "none"
+        return (f"executions at a level: {count:,}; stopped there by a limit not stretched: {share}",) if count else ()
 
     def settle(self) -> None:
         """Release the grants of jobs whose end is a pending event of this instant and was expected by now."""
@@ -454,11 +502,16 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types ``Resize``, and ``Start`` at a size."""
+        """The handlers of the decision types ``Resize``, ``SetLevel``, and ``Start`` at a size or a level."""
         return {
             Resize: partial(carry_resize, self),
-            Start: partial(carry_sized_start, self),
+            SetLevel: partial(carry_level, self),
+            Start: partial(carry_start, self),
         }
+
+    def entry_at(self, job: LiveJob, place: Pool) -> LiveJob:
+        """Return the entry of a waiting job at a place, or the job."""
+        return next((each for each in self._queueing.choices.get(job, ()) if each.place is place), job)
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""
@@ -630,14 +683,50 @@ class Sizing(Protocol):
         """Start a waiting job at a size."""
         ...
 
-    def resize(self, job: LiveJob, processors: int, held: Any, /) -> None:
-        """Give a running job another size, with the capacity that it holds from now on."""
+    def resize(
+        self, job: LiveJob, processors: int, held: Any, /, level: float | None = None, *, stretch: bool = True
+    ) -> None:
+        """Give a running job another size or level, with the capacity that it holds from now on."""
+        ...
+
+    @property
+    def stops(self) -> bool:
+        """Whether jobs are stopped at their limits."""
+        ...
+
+    def start_at(
+        self, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, /, *, stretch: bool
+    ) -> None:
+        """Start a waiting job at a relative frequency of its nodes."""
+        ...
+
+    def plan_at(self, job: LiveJob, place: Pool, level: float | None, /, *, stretch: bool) -> None:
+        """Let a waiting job start at a relative frequency of its nodes, when it starts; ``None``: at none."""
+        ...
+
+    def entry_at(self, job: LiveJob, place: Pool, /) -> LiveJob:
+        """Return the entry of a waiting job at a place, or the job."""
         ...
 
 
-def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
-    """Start a waiting elastic job at the size that a decision names, or return why this is impossible."""
-    job, place, _, allocation, processors = decision
+def why_not_level(job: LiveJob, place: Pool, level: float) -> str | None:
+    """Return why a job cannot run at a level on a place, or ``None``."""
+    if level not in place.levels:
+        names = ", ".join(f"{each:g}" for each in place.levels)
+        there = f"one of {names}, the levels of all its nodes" if names else "None, since its nodes have no levels"
+        return f"level: must be {there}, got {level!r}"
+    if job.own_times:
+        return f"level: must be None for a job with a size, an end or checkpoints of its own, got {level!r}"
+    return None
+
+
+def carry_start(execution: Sizing, decision: Start) -> str | None:
+    """Start a waiting job at the size or the level that a decision names, or return why this is impossible."""
+    job, place, _, allocation, processors, level, stretch = decision
+    if level is not None:
+        if processors is not None:
+            return f"processors: must be None beside a level, got {processors!r}"
+        return _carry_start_at(execution, execution.entry_at(job, place), place, allocation, level, stretch)
     assert processors is not None
     if job.state != "waiting" or job.place is not place:
         return f"cannot start {job!r} on {place.name}: it does not wait for it"
@@ -655,6 +744,51 @@ def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
     if not fits_at(place, job, processors):
         return f"does not fit: {processors} processors, {place.free} of {place.capacity} are free"
     execution.start(job, place, processors=processors)
+    return None
+
+
+def _carry_start_at(
+    execution: Sizing, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, stretch: bool
+) -> str | None:
+    if job.state != "waiting" or job.place is not place:
+        return f"cannot start {job!r} on {place.name}: it does not wait for it"
+    if job.history is not None and job.history.resumes:
+        return f"level: must be None for a suspended job, which resumes as it was, got {level!r}"
+    reason = why_not_level(job, place, level)
+    if reason is not None:
+        return reason
+    with job.trying(level, stretch=stretch, stops=execution.stops):
+        fits = place.fits(job) if allocation is None else place.accepts(job, allocation)
+    if not fits:
+        return f"does not fit at level {level:g}: {place.free} of {place.capacity} processors are free"
+    execution.start_at(job, place, allocation, level, stretch=stretch)
+    return None
+
+
+def carry_level(execution: Sizing, decision: SetLevel) -> str | None:
+    """Let a running job go on at another level, or a waiting one start there, or return why this is impossible."""
+    job, level, _, stretch = decision
+    here = isinstance(job, LiveJob) and job.state in ("waiting", "running") and job.place in execution.places
+    run = job.run if here else None
+    if not here or (run is not None and (run.released or level is None or isinstance(run, Booting))):
+        return f"cannot set the level of {job!r} to {level!r}: it neither waits nor runs here"
+    if job.history is not None and job.history.resumes:
+        return f"cannot set the level of {job!r}: it resumes as it was suspended"
+    reason = None if level is None else why_not_level(job, job.place, level)
+    if reason is not None or job.level == level:
+        return reason
+    if run is None:
+        execution.plan_at(job, job.place, level, stretch=stretch)
+        return None
+    assert level is not None
+    if job.place.power is not None:
+        speed = run.place.speed_of(job, run.grant.nodes)
+        left = 1.0 - min(1.0, (run.place.env.now - run.started) * speed / job.planned)
+        with job.trying(level, stretch=stretch, stops=execution.stops):
+            request, seconds = job.request, job.planned * left / speed
+        if not job.place.power.allows(job, request, seconds):
+            return f"does not fit at level {level:g}: too little power is free"
+    execution.resize(job, job.processors, run.grant.allocation, level, stretch=stretch)
     return None
 
 

@@ -547,7 +547,11 @@ class Cluster(JobLife[LiveJob]):
         if self.chunks is not None:
             self.chunks.read_the_rest()
         self.core.record_submissions()
-        notes = (*self.scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
+        notes = (
+            *self.scheduler.policy.notes(self),
+            *self.execution.notes(),
+            *(self.calendar.failures.notes() if self.spec.failures else ()),
+        )
         return self.result_of(self.core.recorder, name, self.report + Report(notes=notes))
 
     # ------------------------------------------------------------------ snapshots
