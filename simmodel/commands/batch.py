@@ -101,9 +101,8 @@ def run(options: argparse.Namespace) -> None:
         signals = None
         if options.metrics is not None:
             from simmodel.metrics.power_and_energy import energy_by
-            from simmodel.platform.signals import signals_of
 
-            signals = signals_of(given.get("signals", {}))
+            signals = given.get("signals", {})
         said = [result.summary() if signals is None else result.summary(signals=signals)]
         if signals is not None:
             said.append(str(energy_by(result, "user" if "user" in result.jobs else "place", signals)))

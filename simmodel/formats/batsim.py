@@ -146,12 +146,14 @@ def read_batsim_run(workload: Source, platform: str | Path) -> BatsimRun:
         as :func:`read_batsim` and :func:`~simmodel.formats.simgrid.read_simgrid`; or hosts have different speeds, and
         there are delays beside profiles that compute, or a profile that computes more on one node than on another
     """
-    hosts = [host for host in read_simgrid(platform).hosts if host.computes]
+    given = read_simgrid(platform)
+    hosts = [host for host in given.hosts if host.computes]
     if not hosts:
         raise InputError("must have a host that runs jobs", source=str(platform))
     unit = hosts[0].speed
     reading = _Reader(read_json(workload), unit, alike=all(host.speed == unit for host in hosts))
     jobs = reading.workload()
+    jobs.report += given.report
     nodes = [
         attrs.evolve(node, cores=1, speed=node.speed if reading.computes else 1.0)
         for node, _ in node_kinds(hosts, unit)

@@ -264,7 +264,7 @@ class _Cells:
             return _seconds(array)
         if array.dtype.kind in "iufb" and (times or column in _BYTES or column == "power" or column.startswith(SHARE)):
             return array.astype(np.float64)
-        if array.dtype.kind in "iub":
+        if array.dtype.kind in "iub" and column != "frequency_sensitivity":
             return array.astype(np.int64)
         if array.dtype.kind == "f" and column not in _NAMES:
             array = np.where(np.isnan(array), -1, array)
@@ -358,9 +358,18 @@ def _kind(column: str) -> tuple[str, Callable[[Cell, str], float | str]]:
     if column.startswith(SHARE):
         accepted = "a quantity in B/s such as '2GB/s'"
         return accepted, lambda _, text: parse_quantity(text, "B/s") if text else float("nan")
+    if column == "frequency_sensitivity":
+        return "a number from 0 to 1", lambda _, text: _share(text)
     if column in _ENDS:
         return ACCEPTED, lambda _, text: outcome_in(text) if text else ""
     return _A_NUMBER, lambda _, text: whole(text)
+
+
+def _share(text: str) -> float:
+    value = float(text) if text else -1.0
+    if not (0 <= value <= 1 or value == -1):
+        raise ValueError
+    return value if value >= 0 else float("nan")
 
 
 def _missing(cell: Cell) -> bool:

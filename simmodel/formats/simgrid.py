@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, groupby, permutations
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import attrs
 
@@ -27,9 +27,11 @@ from simmodel.platform.links import LinkSpec
 from simmodel.platform.machine import CPU_CORES, ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import NetworkSpec, RouteSpec
 from simmodel.platform.node_lists import node_list
+from simmodel.platform.power import NodePower
 from simmodel.platform.storage import StorageSpec
 from simmodel.platform.topology import Interconnect, TopologyFile, read_topology
 from simmodel.resources.network.zones import DijkstraZone, FloydZone, FullZone, StarZone, TopologyZone, Way, Zone, Zones
+from simmodel.work.workload import Report
 
 __all__ = ["SimGridHost", "SimGridPlatform", "node_kinds", "read_simgrid"]
 
@@ -96,6 +98,11 @@ class SimGridHost(Fields):
         its properties; Batsim reads ``role``, ``wattage_per_state`` and others
     powers
         W in its power state, by ``wattage_per_state``: the first when idle, the last when all cores are busy
+    power
+        what it draws: also at its slower power states, and while it sleeps, boots and stops, if ``sleep_pstates`` of
+        Batsim says which power states these are
+    passed_over
+        what of its watts is not in ``power``
     """
 
     name: str
@@ -106,6 +113,8 @@ class SimGridHost(Fields):
     disks: tuple[StorageSpec, ...] = ()
     properties: Mapping[str, str] = attrs.field(factory=dict, hash=False)
     powers: tuple[float, ...] = (0.0,)
+    power: NodePower = attrs.field(factory=NodePower)
+    passed_over: tuple[str, ...] = ()
 
     @property
     def speed(self) -> float:
@@ -116,6 +125,14 @@ class SimGridHost(Fields):
     def computes(self) -> bool:
         """Whether it runs jobs: its speed is above 0, and it is not Batsim's master, by its name or its role."""
         return self.speed > 0 and self.name != "master_host" and self.properties.get("role") != "master"
+
+    @property
+    def node(self) -> NodeSpec:
+        """A node like it, of speed 1 and without its name."""
+        power = self.power
+        plain = power == NodePower(idle=power.idle, load=power.load)
+        watts: dict[str, Any] = {"idle_power": power.idle, "load_power": power.load} if plain else {"power": power}
+        return NodeSpec(cores=self.cores, **watts)
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -143,34 +160,45 @@ class SimGridPlatform(Fields):
     path: str | None = None
 
     @property
+    def report(self) -> Report:
+        """How many hosts that run jobs have watts that are passed over, by what of them."""
+        hosts = [host for host in self.hosts if host.computes]
+        return Report(skipped=Counter(what for host in hosts for what in host.passed_over))
+
+    @property
     def spec(self) -> ClusterSpec | GridSpec:
         """The hosts that run jobs: the nodes of a cluster if one zone holds them all, else the sites of a grid.
 
         Speeds are relative to that of the first of them. Sites are joined by the routes between their routers, or
-        between their first hosts if they have none. A cluster has neither network nor disks.
+        between their first hosts if they have none. A cluster has neither network nor disks. The description of either
+        says what the :attr:`report` counts.
         """
         hosts = [host for host in self.hosts if host.computes]
         if not hosts:
             raise InputError("must have a host that runs jobs, with a speed above 0", source=self.name)
         places: dict[str, list[SimGridHost]] = {}
+        told = str(self.report) if self.report else ""
         for host in hosts:
             places.setdefault(host.zone, []).append(host)
         kinds = {zone: list(node_kinds(held, hosts[0].speed)) for zone, held in places.items()}
         if len(places) == 1:
             nodes = [node for node, _ in kinds[hosts[0].zone]]
-            return ClusterSpec(name=self.name, partitions=[PartitionSpec(name=hosts[0].zone, nodes=nodes)])
+            partition = PartitionSpec(name=hosts[0].zone, nodes=nodes)
+            return ClusterSpec(name=self.name, partitions=[partition], description=told)
         sites = []
         for zone, found in kinds.items():
             disks = [(disks[0].read_bandwidth, disks[0].write_bandwidth) for _, disks in found if len(disks) == 1]
             each = disks if len(disks) == len(found) else ()
             sites.append(SiteSpec(name=zone, hosts=[node for node, _ in found], disks=each))
-        return GridSpec(name=self.name, sites=sites, network=self._between(places), core_speed=hosts[0].speed)
+        network = self._between(places)
+        return GridSpec(name=self.name, sites=sites, network=network, core_speed=hosts[0].speed, description=told)
 
     @property
     def machine(self) -> MachineSpec:
         """The hosts as a machine: each has a memory pool of its name, and its cores are CPU cores.
 
-        Times of tasks are those on the first host. Data move over the network under SimGrid's defaults.
+        Times of tasks are those on the first host. Data move over the network under SimGrid's defaults. Of the watts
+        of a host each core has its share of those when idle and when all are busy.
 
         Raises
         ------
@@ -227,11 +255,47 @@ class SimGridPlatform(Fields):
 
 def node_kinds(hosts: Iterable[SimGridHost], unit: float) -> Iterator[tuple[NodeSpec, tuple[StorageSpec, ...]]]:
     """Yield nodes, with their disks, for hosts alike that follow each other."""
-    for (cores, speed, disks, powers), alike in groupby(
-        hosts, lambda each: (each.cores, each.speed, each.disks, each.powers)
-    ):
+    for (node, speed, disks), alike in groupby(hosts, lambda each: (each.node, each.speed, each.disks)):
         names = node_list([host.name for host in alike])
-        yield NodeSpec(names=names, cores=cores, speed=speed / unit, idle_power=powers[0], load_power=powers[-1]), disks
+        yield attrs.evolve(node, names=names, speed=speed / unit), disks
+
+
+def _power(
+    states: Sequence[tuple[float, ...]], speeds: Sequence[float], pstate: int, cores: int, sleep: Sequence[int]
+) -> tuple[NodePower, tuple[str, ...]]:
+    """Return what a host draws, and what of its watts is passed over.
+
+    Parameters
+    ----------
+    states
+        of each power state the W when idle, with few cores in use (if other) and with all
+    speeds, pstate, cores
+        flop/s of the power states, the number of its own, and its cores
+    sleep
+        the numbers of the power states in which it sleeps, stops and boots; each of the latter takes the time of 1 flop
+    """
+    fast, own, passed = speeds[pstate], states[pstate], []
+    computing = [each for each in range(min(len(states), len(speeds))) if each not in sleep]
+    by_speed = {speeds[each]: each for each in reversed(computing) if 0 < speeds[each] < fast}
+    slower = [by_speed[speed] for speed in sorted(by_speed, reverse=True)]
+    levels = [(1.0, own[-1]), *((speeds[each] / fast, states[each][-1]) for each in slower)]
+    if any(speeds[each] >= fast for each in computing if each != pstate) or len(slower) < len(computing) - 1:
+        passed.append("hosts with power states that are not slower than the first, or as slow as another")
+    if any(states[each][0] != own[0] for each in slower):
+        passed.append("hosts with other idle watts at slower power states")
+    used = [own, *(states[each] for each in slower)]
+    model: Literal["linear", "node"] = "linear"
+    if cores > 1 and any(len(watts) > 2 and watts[1] != watts[0] for watts in used):
+        switched = all(watts[1:-1] == watts[-1:] for watts in used)
+        model = "node" if switched else "linear"
+        passed += [] if switched else ["hosts whose watts with few cores in use are not those when idle"]
+    phases: dict[str, Any] = {}
+    if sleep and all(each < len(speeds) and speeds[each] > 0 for each in sleep[1:]):
+        off, stop, boot = (states[each][-1] for each in sleep)
+        phases = {"off": off, "stop": (1 / speeds[sleep[1]], stop), "boot": (1 / speeds[sleep[2]], boot)}
+    elif sleep:
+        passed.append("hosts that sleep without the times of their switches")
+    return NodePower(idle=own[0], load=own[-1], levels=levels if slower else (), model=model, **phases), tuple(passed)
 
 
 @reader
@@ -426,26 +490,50 @@ class _Reader:
             raise self.wrong(
                 element, f"pstate of {name} must be below {len(speeds)}, its number of speeds, got {pstate}"
             )
-        watts = props.get("wattage_per_state", "0")
-        try:
-            powers = tuple(
-                float(each) for each in watts.split(",")[pstate if "wattage_per_state" in props else 0].split(":")
-            )
-        except (IndexError, ValueError):
-            powers = (-1.0,)
-        if not all(0 <= each < 1e300 for each in powers):
-            accepted = "watts such as 95.0:170.0:200.0 for each power state"
-            raise self.wrong(element, f"wattage_per_state must be {accepted}, got {shown(watts)}")
+        cores = self.whole(element, "core", 1)
+        states = self.watts(element, props, pstate)
+        sleep = self.sleep(element, props, len(states))
+        own = pstate if "wattage_per_state" in props else 0
+        power, passed = _power(states, speeds, own, cores, sleep[0] if sleep else ())
+        passed += ("hosts with further states of sleep",) if len(sleep) > 1 else ()
+        if not power.can_sleep and props.get("wattage_off", "0").strip("0. "):
+            passed += ("hosts with watts when off, in which they do not sleep",)
         self.hosts[name] = SimGridHost(
             name=name,
             zone=zone.name,
             speeds=speeds,
             pstate=pstate,
-            cores=self.whole(element, "core", 1),
+            cores=cores,
             disks=tuple(disks),
             properties=dict(props),
-            powers=powers,
+            powers=states[own],
+            power=power,
+            passed_over=passed,
         )
+
+    def watts(self, element: Element, props: Mapping[str, str], pstate: int) -> list[tuple[float, ...]]:
+        """Return the W of each power state, at least of the present one: idle, with few cores in use, with all."""
+        given = props.get("wattage_per_state")
+        if given is None:
+            return [(0.0,)]
+        try:
+            found = [tuple(float(each) for each in state.split(":")) for state in given.split(",")]
+        except ValueError:
+            found = []
+        if len(found) <= pstate or not all(0 <= each < 1e300 for state in found for each in state):
+            accepted = "watts such as 95.0:170.0:200.0 for each power state"
+            raise self.wrong(element, f"wattage_per_state must be {accepted}, got {shown(given)}")
+        return found
+
+    def sleep(self, element: Element, props: Mapping[str, str], known: int) -> list[tuple[int, ...]]:
+        """Return the numbers of the power states in which a host sleeps, stops and boots, for each way to sleep."""
+        given = props.get("sleep_pstates", "")
+        triples = [re.fullmatch(r"\s*(\d+):(\d+):(\d+)\s*", each) for each in given.split(",")] if given else []
+        found = [tuple(map(int, each.groups())) for each in triples if each is not None]
+        if len(found) < len(triples) or any(number >= known for triple in found for number in triple):
+            accepted = "numbers of power states with watts to sleep, to stop and to boot, such as 13:14:15"
+            raise self.wrong(element, f"sleep_pstates must be {accepted}, got {shown(given)}")
+        return found
 
     def disk(self, element: Element) -> StorageSpec:
         properties = _props(element)

@@ -9,6 +9,7 @@ from .batch import (
 )
 from .comparison import compare as compare, weekly_sums as weekly_sums
 from .critical import critical_path as critical_path
+from .devices import GpuUse as GpuUse
 from .differences import (
     Difference as Difference,
     Source as Source,

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CHECKPOINT_METRICS",
     "FURTHER_METRICS",
+    "GPU_METRICS",
     "INTERRUPTION_METRICS",
     "JOB_METRICS",
     "MACHINE_METRICS",
@@ -35,6 +36,7 @@ __all__ = [
     "Cut",
     "bounded_slowdown",
     "discrimination",
+    "has_gpus",
     "in_window",
     "jain",
     "job_values",
@@ -99,7 +101,13 @@ FURTHER_METRICS: dict[str, dict[str, tuple[str, str]]] = {
 }
 """The metrics that only some runs have, by the column of jobs that these runs have."""
 
-JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS | INTERRUPTION_METRICS
+GPU_METRICS: dict[str, tuple[str, str]] = {
+    "gpu_utilisation": ("", "GPU utilisation"),
+    "gpu_fragmentation": ("", "GPUs of no use to the mix"),
+}
+"""The further metrics of runs on nodes with GPUs; the second one is nan unless the devices are told apart."""
+
+JOB_METRICS: dict[str, tuple[str, str]] = METRICS | CHECKPOINT_METRICS | INTERRUPTION_METRICS | GPU_METRICS
 """All metrics of jobs."""
 
 
@@ -128,8 +136,21 @@ MACHINE_METRICS: dict[str, tuple[str, str]] = {
 ``energy``: watts times that; ``wall``: seconds of this computer; ``share``; ``B``: bytes."""
 
 
-MORE_IS_BETTER = frozenset({"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency"})
+MORE_IS_BETTER = frozenset(
+    {"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency", "gpu_utilisation"}
+)
 """The metrics of which more is better; of all others less is."""
+
+
+def has_gpus(result: JobRecord) -> bool:
+    """Whether a result says which GPUs of a cluster were held: some of its nodes have GPUs, and its runs amounts.
+
+    >>> from simmodel import simulate
+    >>> has_gpus(simulate(4, [], "fcfs"))
+    False
+    """
+    partitions = result.scenario.get("platform", {}).get("partitions", ())
+    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ())) and "gpus" in result.runs
 
 
 def metrics_of(columns: Collection[str]) -> dict[str, tuple[str, str]]:
@@ -384,7 +405,8 @@ def summary(
 
     If jobs write checkpoints, :data:`~simmodel.metrics.batch.CHECKPOINT_METRICS` follow: over all jobs that wrote some
     in the window, in processor seconds at the speed of their run times. If jobs were interrupted,
-    :data:`~simmodel.metrics.batch.INTERRUPTION_METRICS` do.
+    :data:`~simmodel.metrics.batch.INTERRUPTION_METRICS` do. On nodes with GPUs
+    :data:`~simmodel.metrics.batch.GPU_METRICS` do.
 
     Parameters
     ----------
@@ -455,7 +477,11 @@ def summary(
         from simmodel.metrics.power_and_energy import energy_metrics
 
         found |= energy_metrics(result, signals, low, high)
-    return ByName("metric", {**found, **{name: values[name] for name in METRICS}})
+    if has_gpus(result):
+        from simmodel.metrics.devices import gpu_metrics
+
+        values |= gpu_metrics(result, low, high)
+    return ByName("metric", {**found, **{name: values[name] for name in (*METRICS, *GPU_METRICS) if name in values}})
 
 
 def _mean(values: NDArray[np.float64]) -> float:

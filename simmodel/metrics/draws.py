@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from simmodel.foundation.errors import InputError
 from simmodel.records.steps import Steps, held_spans
+from simmodel.records.task_record import MOMENTS, PHASES, WORKING, TaskRecord, positions
 from simmodel.work.measured import Measured
 from simmodel.work.table import Table, rows_of
 
@@ -21,16 +22,30 @@ if TYPE_CHECKING:
     from simmodel.platform.supply import Conversion, PowerSupply
     from simmodel.records.job_record import JobRecord
 
-__all__ = ["CLAIMS", "NOBODY", "STATES", "Draws", "Model", "draws_of", "model_by_node", "sums"]
+__all__ = [
+    "CLAIMS",
+    "NOBODY",
+    "STATES",
+    "Draws",
+    "Model",
+    "Segments",
+    "as_steps",
+    "draws_of",
+    "model_by_node",
+    "sums",
+    "supply_of",
+]
 
 Model = Literal["node", "linear"]
-STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other")
-"""What watts are drawn for: standing by, the cores of jobs, their GPUs, states of nodes, and what is no node."""
+STATES = ("idle", "load", "gpus", "boot", "stop", "off", "other", *WORKING[:-1])
+"""What watts are drawn for: standing by, the cores of jobs and executions of tasks, GPUs of jobs, states of nodes, what
+is no node, and the phases of tasks before their execution."""
 IDLE, LOAD, GPUS, OTHER = (STATES.index(name) for name in ("idle", "load", "gpus", "other"))
 NOBODY, CLAIMS = -1, -2
 """Holders that are no jobs."""
 
 Spans: TypeAlias = "dict[str, NDArray[Any]]"
+Row: TypeAlias = "dict[str, Any]"
 _COLUMNS = ("place", "node", "start", "end", "watts", "holder", "state")
 
 
@@ -40,19 +55,21 @@ class Draws:
 
     ``place`` is the number of a row of the record's places (-1: besides them), ``node`` -1 where nodes are not
     identified, ``holder`` the number of a row of its jobs, :data:`NOBODY` or :data:`CLAIMS`, ``state`` that of one of
-    :data:`STATES`. ``factor`` is the PUE over time, ``None``: 1.
+    :data:`STATES`. ``work`` are the jobs or the tasks, ``places`` the names of the places or the processors, ``factor``
+    is the PUE over time, ``None``: 1.
     """
 
     spans: Table
     started: float
     ended: float
+    work: Table
+    places: tuple[str, ...]
     factor: Steps | None = None
 
     def power(self, rows: NDArray[np.bool_] | slice = slice(None)) -> Steps:
         """Return the power of some of the spans over time, W."""
-        start, end, watts = (self.spans[name][rows] for name in ("start", "end", "watts"))
-        times, changes = np.append(start, end), np.append(watts, -watts)
-        drawn = Steps.from_changes(times, changes, self.started, self.ended)
+        spans = self.spans.where(rows)
+        drawn = Steps.from_spans(spans, spans["watts"], self.started, self.ended)
         return drawn if self.factor is None else drawn.combine(self.factor, np.multiply)
 
     def amounts(self, signal: Signal | None = None) -> NDArray[np.float64]:
@@ -69,7 +86,7 @@ class Draws:
         if signal is None:
             weight, scale = self.factor, 1.0
         else:
-            weight, scale = _as_steps(signal, self.started, self.ended), 3.6e6
+            weight, scale = as_steps(signal, self.started, self.ended), 3.6e6
             weight = weight if self.factor is None else weight.combine(self.factor, np.multiply)
         assert weight is not None
         edges = np.append(weight.times, weight.end)
@@ -77,7 +94,7 @@ class Draws:
         return np.asarray(watts * (np.interp(end, edges, area) - np.interp(start, edges, area)) / scale)
 
 
-def _as_steps(signal: Signal, started: float, ended: float) -> Steps:
+def as_steps(signal: Signal, started: float, ended: float) -> Steps:
     """Return a signal as steps between two instants (s), which it has to cover."""
     signal.integrals([started, ended])  # raises an error if it does not
     times, values = np.array(signal.times), np.array(signal.values)
@@ -87,7 +104,7 @@ def _as_steps(signal: Signal, started: float, ended: float) -> Steps:
     return Steps(np.maximum(times[kept], started), values[kept], ended)
 
 
-def sums(key: NDArray[Any], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def sums(key: NDArray[np.int64], values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """Return the sum of the values of each key, rounded as seldom as numpy sums: of millions the last digits count.
 
     >>> sums(np.array([2, 0, 2]), np.array([1.0, 2.0, 4.0]), 3)
@@ -99,7 +116,7 @@ def sums(key: NDArray[Any], values: NDArray[np.float64], count: int) -> NDArray[
 
 
 def draws_of(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     *,
     model: Model | None = None,
     idle_power: float | None = None,
@@ -107,7 +124,10 @@ def draws_of(
     supply: PowerSupply | None = None,
 ) -> Draws:
     """Return all that draws power in a run; parameters as of :func:`simmodel.metrics.power`."""
-    started, ended = result.started, result.ended
+    supply = supply_of(result, supply)
+    if isinstance(result, TaskRecord):
+        return _drawn([_of_tasks(result)], result, result.tasks, result.processors["processor"].tolist(), supply)
+    result = result.in_seconds
     measured = _measured(result)
     parts: list[Spans] = []
     for number, row in enumerate(result.places.rows()):
@@ -123,13 +143,41 @@ def draws_of(
                 raise InputError(f"must be none: the nodes of {name} are not identified", place="supply.conversions")
             found = _counted(result, row, held, idle_power, load_power)
         parts.append({**found, "place": np.full(len(found["watts"]), number)})
+    return _drawn(parts, result, result.jobs, result.places["place"].tolist(), supply)
+
+
+def _drawn(
+    parts: list[Spans], result: JobRecord | TaskRecord, work: Table, places: list[str], supply: PowerSupply | None
+) -> Draws:
+    """Return all spans together, with what is always drawn besides and the PUE."""
+    started, ended = result.started, max(result.ended, result.started)
     if supply is not None and supply.fixed:
         always: Any = (NOBODY, NOBODY, started, ended, supply.fixed, NOBODY, OTHER)
         parts.append({name: np.array([value]) for name, value in zip(_COLUMNS, always, strict=True)})
     spans = Table({name: np.concatenate([part[name] for part in parts]) for name in _COLUMNS})
     spans = spans.where((spans["watts"] != 0) & (spans["end"] > spans["start"]))
-    drawn = Draws(spans, started, ended)
+    drawn = Draws(spans, started, ended, work, tuple(places))
     return drawn if supply is None else attrs.evolve(drawn, factor=_pue(supply, drawn))
+
+
+def supply_of(result: JobRecord | TaskRecord, given: PowerSupply | None) -> PowerSupply | None:
+    """Return how power reaches the nodes: as given, else as the cluster of the run has it; ``None``: nothing is lost.
+
+    Raises
+    ------
+    InputError
+        the clusters of a broker have supplies
+    """
+    from simmodel.platform.supply import PowerSupply
+    from simmodel.platform.toml import from_dict
+
+    platform = result.scenario.get("platform") or {}
+    if given is not None:
+        return None if given == PowerSupply() else given
+    if any("supply" in each for each in platform.get("places", {}).values()):
+        message = "must be given: each of the clusters has its own, and the figures take one"
+        raise InputError(message, place="supply")
+    return from_dict(platform).supply if "supply" in platform else None
 
 
 def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:
@@ -141,7 +189,7 @@ def _pue(supply: PowerSupply, drawn: Draws) -> Steps | None:
     if supply.temperature is None:
         found = Steps(load.times, np.broadcast_to(pue(load.values), load.values.shape), load.end)
     else:
-        outdoors = _as_steps(supply.temperature, drawn.started, drawn.ended)
+        outdoors = as_steps(supply.temperature, drawn.started, drawn.ended)
         found = load.combine(outdoors, lambda watts, degrees: np.broadcast_to(pue(watts, degrees), watts.shape))
     if not (found.values >= 1).all():
         raise InputError(f"must return numbers >= 1, got {found.values.min():g}", place="pue")
@@ -210,13 +258,25 @@ def _at(measured: Measured | None, second: float) -> tuple[float, float, float]:
 
 @attrs.frozen
 class _Nodes:
-    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node."""
+    """The nodes of a place, in order: cores, W idle and of all cores, W of devices, whether load is by node.
+
+    ``asleep``: by state of nodes, the W of each node.
+    """
 
     cores: NDArray[np.float64]
     idle: NDArray[np.float64]
     load: NDArray[np.float64]
     gpus: list[tuple[tuple[float, float, int], ...]]
     by_node: NDArray[np.bool_]
+    levels: Sequence[Mapping[float, float]]
+    asleep: Mapping[int, NDArray[np.float64]]
+
+    def loads(self, node: NDArray[np.int64], level: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the W of nodes with all cores busy at a level each; nan: the first."""
+        found = self.load[node]
+        for at in np.flatnonzero(~np.isnan(level)).tolist():
+            found[at] = self.levels[node[at]].get(float(level[at]), found[at])
+        return found
 
 
 def model_by_node(nodes: Table, model: Model | None) -> NDArray[np.bool_]:
@@ -237,9 +297,7 @@ def model_by_node(nodes: Table, model: Model | None) -> NDArray[np.bool_]:
     return np.full(len(nodes), model == "node")
 
 
-def _nodes(
-    result: JobRecord, row: Mapping[str, Any], model: Model | None, idle: float | None, load: float | None
-) -> _Nodes:
+def _nodes(result: JobRecord, row: Row, model: Model | None, idle: float | None, load: float | None) -> _Nodes:
     here = None if result.nodes is None else result.nodes.where(result.nodes["place"] == row["place"])
     if here is None or not len(here):
         count = int(row["nodes"])
@@ -250,7 +308,41 @@ def _nodes(
     gpus: list[Any] = [each or () for each in here["devices"].tolist()] if "devices" in here else [()] * len(here)
     own_idle = own_idle if idle is None else np.full(len(here), idle)
     own_load = own_load if load is None else np.full(len(here), load)
-    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model))
+    levels = [dict(each or ()) for each in here["levels"].tolist()] if "levels" in here else [{}] * len(here)
+    known = {STATES.index(name): f"{name}_power" for name in ("boot", "stop", "off")}
+    asleep = {state: here[name].astype(np.float64) for state, name in known.items() if name in here}
+    return _Nodes(cores, own_idle, own_load, gpus, model_by_node(here, model), levels, asleep)
+
+
+def _asleep(result: JobRecord, place: str) -> Spans:
+    """Return the spans in which nodes of a place stop, are off, or boot: ``node, start, end, state, holder``."""
+    rows: list[tuple[int, float, float, int, int]] = []
+    off, boot, stop = (STATES.index(name) for name in ("off", "boot", "stop"))
+    changes = result.changes
+    if changes is not None and "until" in changes:
+        here = changes.where((changes["place"] == place) & (changes["nodes"] != None))  # noqa: E711 (by element)
+        ids = {str(job): row for row, job in enumerate(result.jobs["job"].tolist())}
+        since: dict[int, tuple[float, float]] = {}  # when nodes that sleep began to stop, and when they are off
+        columns = (here[name].tolist() for name in ("time", "cause", "nodes", "until", "job"))
+        for time, cause, nodes, until, job in zip(*columns, strict=True):
+            for node, at in zip(nodes, until, strict=True):
+                if cause == "sleep":
+                    since[node] = time, at
+                    continue
+                begun, down = since.pop(node, (time, time))
+                rows += [(node, begun, min(down, time if cause != "wake" else down), stop, NOBODY)]
+                rows += [(node, down, time, off, NOBODY)] if down < time else []
+                if cause == "wake":
+                    rows.append((node, max(time, down), at, boot, ids.get(job, NOBODY)))
+        for node, (begun, down) in since.items():
+            rows += [(node, begun, down, stop, NOBODY), (node, down, result.ended, off, NOBODY)]
+    clipped = [(node, max(low, result.started), min(high, result.ended), *more) for node, low, high, *more in rows]
+    kept = np.array([row for row in clipped if row[1] < row[2]], dtype=np.float64).reshape(-1, 5).T
+    names = ("node", "start", "end", "state", "holder")
+    return {
+        name: column if name in ("start", "end") else column.astype(np.int64)
+        for name, column in zip(names, kept, strict=True)
+    }
 
 
 def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -260,13 +352,14 @@ def _pieces(low: NDArray[np.intp], high: NDArray[np.intp]) -> tuple[NDArray[np.i
     return which, np.arange(len(which)) - np.repeat(np.cumsum(length) - length, length) + np.repeat(low, length)
 
 
-class _Cut:
+class Segments:
     """Spans of several units cut at each other's ends: segments in which nothing changes.
 
-    Instants count by rank, so that spans that meet do so exactly.
+    ``unit, start, end`` of each; those that are not ``real`` lie between two units. Instants count by rank, so that
+    spans that meet do so exactly.
     """
 
-    def __init__(self, *spans: tuple[NDArray[Any], NDArray[np.float64], NDArray[np.float64]]) -> None:
+    def __init__(self, *spans: tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]) -> None:
         self._times = np.unique(np.concatenate([times for _, start, end in spans for times in (start, end)]))
         ends = [self._key(unit, at) for unit, start, end in spans for at in (start, end)]
         self._keys = np.unique(np.concatenate(ends))
@@ -275,11 +368,11 @@ class _Cut:
         self.start, self.end = self._times[rank[:-1]], self._times[rank[1:]]
         self.real = unit[:-1] == unit[1:]
 
-    def _key(self, unit: NDArray[Any], times: NDArray[np.float64]) -> NDArray[np.int64]:
+    def _key(self, unit: NDArray[np.int64], times: NDArray[np.float64]) -> NDArray[np.int64]:
         return np.asarray(unit.astype(np.int64) * len(self._times) + np.searchsorted(self._times, times))
 
     def pieces(
-        self, unit: NDArray[Any], start: NDArray[np.float64], end: NDArray[np.float64]
+        self, unit: NDArray[np.int64], start: NDArray[np.float64], end: NDArray[np.float64]
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the pieces of spans: the row of the span and the segment of each."""
         return _pieces(*(np.searchsorted(self._keys, self._key(unit, at)) for at in (start, end)))
@@ -289,12 +382,12 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     """Return the spans of the nodes of a place: of what stands idle, of cores and of GPUs."""
     count = len(nodes.cores)
     spans = held_spans(held, result.started, result.ended)
-    known = np.array([each is not None and len(each) > 0 for each in held["nodes"].tolist()], dtype=bool)
-    row = np.repeat(np.flatnonzero(known), [len(each) for each in held["nodes"][known].tolist()])
+    row = spans["row"]
     away = result.down_by_node(place)
     every = np.arange(count), np.full(count, result.started), np.full(count, result.ended)
-    mine, gone = ((each["node"], each["start"], each["end"]) for each in (spans, away))
-    cut = _Cut(every, mine, gone)
+    asleep = _asleep(result, place)
+    mine, gone, away_too = ((each["node"], each["start"], each["end"]) for each in (spans, away, asleep))
+    cut = Segments(every, mine, gone, away_too)
     which, segment = cut.pieces(*mine)
     total = len(cut.real)
     down = np.zeros(total, dtype=bool)
@@ -313,16 +406,26 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
     idle = rest[segment] * share + gpu_idle
     part = np.where(nodes.by_node[node], share, cores / nodes.cores[node])
     busy = np.nan_to_num(held["cpu"][of], nan=1.0)
-    load = (nodes.load - nodes.idle)[node] * part * busy
+    level = held["level"].astype(np.float64) if "level" in held else np.full(len(held), np.nan)
+    load = (nodes.loads(node, level[of]) - nodes.idle[node]) * part * busy
     gpus = gpu_load * np.nan_to_num(held["gpu"][of], nan=1.0)
     watts = held["watts"][of]
     told = ~np.isnan(watts)
     idle[told] = np.minimum(idle, watts)[told]
     load[told], gpus[told] = (watts - idle)[told], 0.0
-    free = np.flatnonzero(cut.real & (holders == 0) & ~down)
+    up = cut.real & (holders == 0) & ~down
+    number, where = cut.pieces(*away_too)
+    number, where = number[up[where]], where[up[where]]
+    up[where] = False
+    state = asleep["state"][number]
+    watts_of = np.zeros(len(where))
+    for each, known_watts in nodes.asleep.items():
+        watts_of[state == each] = known_watts[cut.unit[where[state == each]]]
+    free = np.flatnonzero(up)
     holder = held["row"][of]
     return _stacked(
         (cut.unit[free], cut.start[free], cut.end[free], standing[cut.unit[free]], np.full(len(free), NOBODY), IDLE),
+        (cut.unit[where], cut.start[where], cut.end[where], watts_of, asleep["holder"][number], state),
         *(
             (node, cut.start[segment], cut.end[segment], *each)
             for each in ((idle, holder, IDLE), (load, holder, LOAD), (gpus, holder, GPUS))
@@ -331,8 +434,8 @@ def _on_nodes(result: JobRecord, place: str, nodes: _Nodes, held: Table) -> Span
 
 
 def _stacked(*parts: tuple[Any, ...]) -> Spans:
-    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state is one number."""
-    columns = [[*each[:-1], np.full(len(each[0]), each[-1])] for each in parts]
+    """Return columns of spans from parts ``(node, start, end, watts, holder, state)``; the state may be one number."""
+    columns = [[*each[:-1], np.broadcast_to(each[-1], len(each[0]))] for each in parts]
     found = (np.concatenate(each) for each in zip(*columns, strict=True))
     return dict(zip(_COLUMNS[1:], found, strict=True))
 
@@ -363,7 +466,7 @@ def _gpu_watts(
 def _through(conversion: Conversion, spans: Spans) -> Spans:
     """Return what a conversion takes to give spans of watts, which share its losses in proportion."""
     unit, start, end = spans["node"] // conversion.nodes, spans["start"], spans["end"]
-    cut = _Cut((unit, start, end))
+    cut = Segments((unit, start, end))
     which, segment = cut.pieces(unit, start, end)
     watts = spans["watts"][which]
     given = np.bincount(segment, watts, len(cut.real))
@@ -375,9 +478,7 @@ def _through(conversion: Conversion, spans: Spans) -> Spans:
 # ---------------------------------------------------------------------- counted processors
 
 
-def _counted(
-    result: JobRecord, row: Mapping[str, Any], held: Table, idle_power: float | None, load_power: float | None
-) -> Spans:
+def _counted(result: JobRecord, row: Row, held: Table, idle_power: float | None, load_power: float | None) -> Spans:
     """Return the spans of a place whose nodes are not identified: all are alike, and watts follow the processors."""
     place, size = row["place"], row["processors"] / row["nodes"] if row["nodes"] else 1.0
     here = None if result.nodes is None else result.nodes.where(result.nodes["place"] == place)
@@ -400,3 +501,55 @@ def _counted(
         (nowhere, held["start"], held["end"], stand, held["row"], IDLE),
         (nowhere, held["start"], held["end"], work, held["row"], LOAD),
     )
+
+
+# ---------------------------------------------------------------------- processors of a machine
+
+
+def _of_tasks(result: TaskRecord) -> Spans:
+    """Return the spans of the processors of a machine: of what stands idle, and of each phase of tasks.
+
+    A core that works for others draws its load power, whatever its own task does; those that it serves share it.
+    """
+    table, specs = result.processors, [spec for _, spec in result.spec.each_processor()]
+    idle, load = (table[name].astype(np.float64) for name in ("idle_power", "load_power"))
+    ends = np.where(np.isnan(result.cpu_phases["end"]), result.ended, result.cpu_phases["end"])
+    row_of = {task: row for row, task in reversed([*enumerate(map(str, result.tasks["task"].tolist()))])}
+    served, halted_of = (
+        np.array([row_of.get(str(task), NOBODY) for task in each["task"].tolist()], dtype=np.int64)
+        for each in (result.cpu_phases, result.stopped)
+    )
+    cores = positions(result.cpu_phases["core"], table["processor"].tolist())
+    rows = [(cores, result.cpu_phases["start"], ends, served, np.full(len(cores), LOAD), np.ones(len(cores)))]
+    stopped = result.stopped
+    halted = positions(stopped["processor"], table["processor"].tolist())
+    watts = np.tile(load, (len(STATES), 1))
+    for name in WORKING:
+        at, number = PHASES.index(name), LOAD if name == WORKING[-1] else STATES.index(name)
+        own = [getattr(spec, f"{name}_power", None) for spec in specs]
+        watts[number] = [full if each is None else each for each, full in zip(own, load.tolist(), strict=True)]
+        spans = result.spans[0][at], result.spans[1][at]
+        part = result.tasks["cores"] / table["cores"][result.placed]
+        rows.append((result.placed, *spans, np.arange(len(part)), np.full(len(part), number), part))
+        part = stopped["cores"] / table["cores"][halted]
+        spans = stopped[MOMENTS[at]], stopped[MOMENTS[at + 1]]
+        rows.append((halted, *spans, halted_of, np.full(len(part), number), part))
+    unit, start, end, holder, state, part = (np.concatenate(each) for each in zip(*rows, strict=True))
+    known = (unit >= 0) & (end > start)  # nan: not reached
+    serves = (np.arange(len(unit)) < len(cores))[known]
+    unit, start, end, holder, state, part = (each[known] for each in (unit, start, end, holder, state, part))
+    low, high = result.started, max(result.ended, result.started)
+    every = np.arange(len(idle)), np.full(len(idle), low), np.full(len(idle), high)
+    cut = Segments(every, (unit, start, end))
+    which, segment = cut.pieces(unit, start, end)
+    others = np.bincount(segment, serves[which], len(cut.real))[segment]
+    part = np.where(serves[which], 1 / np.maximum(others, 1), np.where(others > 0, 0.0, part[which]))
+    free = np.where(cut.real, 1 - np.bincount(segment, part, len(cut.real)), 0.0) * idle[cut.unit]
+    nobody, where, holder, state = np.full(len(free), NOBODY), cut.unit[segment], holder[which], state[which]
+    spans = cut.start[segment], cut.end[segment]
+    found = _stacked(
+        (cut.unit, cut.start, cut.end, free, nobody, IDLE),
+        (where, *spans, part * idle[where], holder, IDLE),
+        (where, *spans, part * (watts[state, where] - idle[where]), holder, state),
+    )
+    return {**found, "place": found["node"], "node": np.full(len(found["node"]), NOBODY)}

@@ -14,16 +14,18 @@ import numpy as np
 
 from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums
+from simmodel.foundation.units import seconds_in
+from simmodel.metrics.draws import NOBODY, STATES, Model, draws_of, model_by_node, sums, supply_of
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals, signals_of
+from simmodel.platform.supply import PowerSupply
 from simmodel.records.steps import Steps
+from simmodel.records.task_record import WORKING, TaskRecord
 from simmodel.work.table import Table, distinct
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.signals import Signal
-    from simmodel.platform.supply import PowerSupply
     from simmodel.records.job_record import JobRecord
 
 __all__ = [
@@ -35,7 +37,6 @@ __all__ = [
     "node_energy",
     "power",
     "power_by_state",
-    "power_layers",
 ]
 
 _JOULES = 3.6e6  # of a kWh
@@ -107,10 +108,7 @@ def _up(result: JobRecord, group: _Group) -> Steps:
         steps = Steps.from_changes(times, np.diff(np.append([0.0, group.count], up)), result.started, result.ended)
         held = _busy_spans(result.held_while_down(group.place))
         held = held.where(np.isin(held["node"], group.nodes))
-        ones = np.ones(len(held))
-        return steps + Steps.from_changes(
-            np.append(held["start"], held["end"]), np.append(ones, -ones), result.started, result.ended
-        )
+        return steps + Steps.from_spans(held, np.ones(len(held)), result.started, result.ended)
     return result.capacity(group.place).scaled(group.share / group.size)
 
 
@@ -135,8 +133,7 @@ def _busy(result: JobRecord, group: _Group, model: Model) -> Steps:
             runs = runs.where(np.isin(runs["node"], group.nodes))
             spans = _busy_spans(runs) if model == "node" else runs
             weight = np.ones(len(spans)) if model == "node" else runs["processors"] / group.size
-            times, changes = np.append(spans["start"], spans["end"]), np.append(weight, -weight)
-            return Steps.from_changes(times, changes, result.started, result.ended)
+            return Steps.from_spans(spans, weight, result.started, result.ended)
     return result.busy(group.place).scaled(group.share / group.size)
 
 
@@ -146,23 +143,28 @@ def _seconds(spans: Table, count: int) -> NDArray[np.float64]:
     return seconds.astype(np.float64, copy=False)
 
 
-def _plain(result: JobRecord, model: Model | None, supply: PowerSupply | None) -> Model | None:
-    """Return the model of a run whose watts follow from places, nodes and cores alone; ``None``: it is no such run.
+def _plain(result: JobRecord | TaskRecord, model: Model | None, supply: PowerSupply | None) -> Model | None:
+    """Return the model of jobs whose watts follow from places, nodes and cores alone; ``None``: it is no such run.
 
     Raises
     ------
     InputError
         an unknown model
     """
+    if isinstance(result, TaskRecord):
+        return None
     nodes = Table({"node": []}) if result.nodes is None else result.nodes
     alike = {*model_by_node(nodes, model).tolist()} or {model == "node"}
-    if supply is not None or "devices" in nodes or "power" in result.jobs or len(alike) > 1:
+    levelled = not result.one_run_each and "level" in result.runs
+    slept = result.changes is not None and "until" in result.changes
+    several = supply_of(result, supply) is not None or "devices" in nodes or levelled or slept
+    if several or "power" in result.jobs or len(alike) > 1:
         return None
     return "node" if alike == {True} else "linear"
 
 
 def power(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     *,
     model: Model | None = None,
     idle_power: float | None = None,
@@ -180,7 +182,8 @@ def power(
     idle_power, load_power
         watts per node (if nodes are identified, else per processor), instead of those of the places
     supply
-        how power reaches the nodes: its losses, what is always drawn besides, and its PUE
+        how power reaches the nodes: its losses, what is always drawn besides, and its PUE; default: that of the
+        cluster. ``PowerSupply()``: nothing is lost
 
     >>> from simmodel.records import JobRecord
     >>> jobs = {"submit": [0, 0], "start": [0, 10], "end": [10, 30], "processors": [4, 2]}
@@ -189,8 +192,9 @@ def power(
     array([600., 400.])
     """
     plain = _plain(result, model, supply)
-    if plain is None:
+    if plain is None or isinstance(result, TaskRecord):
         return draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply).power()
+    result = result.in_seconds
     total = Steps([result.started], [0.0], result.ended)
     for group in _groups(result, idle_power, load_power):
         total += _up(result, group).scaled(group.idle)
@@ -199,7 +203,7 @@ def power(
 
 
 def power_by_state(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     *,
     model: Model | None = None,
     idle_power: float | None = None,
@@ -223,25 +227,8 @@ def power_by_state(
     return {name: drawn.power(state == number) for number, name in enumerate(STATES) if (state == number).any()}
 
 
-def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
-    """Return the parts of :func:`power_by_state` in kW, each on top of those before: the last one is all power.
-
-    >>> from simmodel.records import JobRecord
-    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
-    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
-    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
-    {'idle': [0.8], '+ load': [1.4]}
-    """
-    found: dict[str, Steps] = {}
-    total = Steps([result.started], [0.0], result.ended)
-    for name, steps in power_by_state(result, supply=supply).items():
-        total += steps.scaled(1e-3)
-        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
-    return found
-
-
 def energy(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     *,
     model: Model | None = None,
     idle_power: float | None = None,
@@ -257,11 +244,12 @@ def energy(
     Energy(idle=6000.0, load=8000.0)
     """
     plain = _plain(result, model, supply)
-    if plain is None:
+    if plain is None or isinstance(result, TaskRecord):
         drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
         joules = sums(drawn.spans["state"], drawn.amounts(), len(STATES))
-        load = sum(joules[STATES.index(name)] for name in ("load", "gpus"))
+        load = sum(joules[STATES.index(name)] for name in ("load", "gpus", *WORKING[:-1]))
         return Energy(float(joules.sum() - load), float(load))
+    result = result.in_seconds
     total = Energy(0.0, 0.0)
     for group in _groups(result, idle_power, load_power):
         busy = _busy(result, group, plain).integral()
@@ -269,8 +257,15 @@ def energy(
     return total
 
 
+def _signals(result: JobRecord | TaskRecord, given: GivenSignals) -> dict[str, Signal]:
+    """Return signals by name, unless the time of a machine is not that of signals."""
+    if given and isinstance(result, TaskRecord) and result.time_unit != "s":
+        raise InputError(f"must be none: the time of the machine is in {result.time_unit}, not in s", place="signals")
+    return signals_of(given)
+
+
 def footprint(
-    result: JobRecord,
+    result: JobRecord | TaskRecord,
     signal: Signal,
     *,
     model: Model | None = None,
@@ -294,14 +289,15 @@ def footprint(
     >>> footprint(result, Signal([0, 3600], [300, 100]), load_power=250)
     350.0
     """
+    signal = _signals(result, {"": signal})[""]
     drawn = power(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
     per_step = np.diff(signal.integrals(np.append(drawn.times, drawn.end)))
     return float(np.dot(drawn.values, per_step) / _JOULES)
 
 
 def energy_by(
-    result: JobRecord,
-    by: str = "job",
+    result: JobRecord | TaskRecord,
+    by: str | None = None,
     signals: GivenSignals = NO_SIGNALS,
     *,
     model: Model | None = None,
@@ -319,8 +315,8 @@ def energy_by(
     Parameters
     ----------
     by
-        ``"job"``, or another column of the jobs such as ``"user"`` or ``"partition"``; ``"place"``, or ``"state"`` (see
-        :func:`power_by_state`)
+        ``"job"`` (of a machine ``"task"``; the default), or another column of the jobs or tasks such as ``"user"`` or
+        ``"partition"``; ``"place"``, or ``"state"`` (see :func:`power_by_state`)
     signals
         by name: carbon or money per kWh over time, or its CSV file
     model, idle_power, load_power, supply
@@ -343,19 +339,21 @@ def energy_by(
     idle  720000   20
     """
     drawn = draws_of(result, model=model, idle_power=idle_power, load_power=load_power, supply=supply)
-    holder = drawn.spans["holder"]
+    work, holder = drawn.work, drawn.spans["holder"]
+    first_column = work.names[0]
+    by = first_column if by is None else by
     names: list[Any]
     if by == "state":
         names, key, first = [*STATES], drawn.spans["state"], 0
     elif by == "place":
-        names, first = [*result.places["place"].tolist(), "other"], -1
+        names, first = [*drawn.places, "other"], -1
         key = np.where(drawn.spans["place"] < 0, len(names) - 1, drawn.spans["place"])
-    elif by not in result.jobs:
-        raise unknown("column of jobs", by, dict.fromkeys(["state", "place", *result.jobs.names]))
+    elif by not in work:
+        raise unknown(f"column of {first_column}s", by, dict.fromkeys(["state", "place", *work.names]))
     else:
-        known, which = distinct(result.jobs[by])
-        if by == "job":
-            known, which = result.jobs["job"], np.arange(len(result.jobs))
+        known, which = distinct(work[by])
+        if by == first_column:
+            known, which = work[by], np.arange(len(work))
         names, first = [*known.tolist(), "claims", "idle"], -2
         key = np.append(which, [len(known), len(known) + 1])[holder]
     shown = np.isin(np.arange(len(names)), [*key, len(names) - 1] if first == -2 else key)
@@ -363,7 +361,7 @@ def energy_by(
     column = np.empty(len(names), dtype=object)
     column[:] = names
     columns = {by: column, "energy": sums(key, drawn.amounts(), len(names))}
-    for name, signal in signals_of(signals).items():
+    for name, signal in _signals(result, signals).items():
         columns[name] = sums(key, drawn.amounts(signal), len(names))
     return Table(columns).where(shown)
 
@@ -378,7 +376,8 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
     >>> energy_metrics(JobRecord(jobs=jobs, places=Table(places)), {"carbon": Signal([0], [300])}, 0, 3600)
     {'energy': 1.4, 'energy_idle': 0.4, 'costs': {'carbon': 420.0}}
     """
-    drawn = draws_of(result)
+    scale = seconds_in(result.time_unit)
+    start, end, drawn = scale * start, scale * end, draws_of(result)
     total, idle = drawn.power(), drawn.power(drawn.spans["holder"] == NOBODY)
     found: dict[str, Any] = {"energy": total.integral(start, end), "energy_idle": idle.integral(start, end)}
     found = {name: joules / _JOULES for name, joules in found.items()}
@@ -391,6 +390,8 @@ def energy_metrics(result: JobRecord, signals: GivenSignals, start: float, end: 
 
 def node_energy(result: JobRecord, place: str | None = None, *, model: Model | None = None) -> Table:
     """Return for each identified node of a place: ``node, busy, down`` (s) and ``energy`` (J), in order of nodes.
+
+    Without what is lost on the way to the nodes.
 
     Parameters
     ----------
@@ -416,7 +417,9 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
     >>> node_energy(result)["energy"]
     array([1000., 3000.])
     """
-    plain = _plain(result, model, None)
+    lossless = PowerSupply()
+    plain = _plain(result, model, lossless)
+    result = result.in_seconds
     name = str(result.places["place"][0]) if place is None else place
     groups = [group for group in _groups(result, None, None) if group.place == name and group.nodes is not None]
     if not groups:
@@ -434,7 +437,7 @@ def node_energy(result: JobRecord, place: str | None = None, *, model: Model | N
         loaded = busy[nodes] if plain == "node" else work[nodes] / group.size
         joules[nodes] = group.idle * (result.ended - result.started - away[nodes]) + (group.load - group.idle) * loaded
     if plain is None:
-        drawn = draws_of(result, model=model)
+        drawn = draws_of(result, model=model, supply=lossless)
         here = drawn.spans["place"] == result.places["place"].tolist().index(name)
         joules = sums(drawn.spans["node"][here], drawn.amounts()[here], count)
     return Table({"node": np.arange(count), "busy": busy, "down": away, "energy": joules})

@@ -9,7 +9,7 @@ import numpy as np
 from simmodel.metrics.power_and_energy import Energy
 from simmodel.platform.network import NetworkSpec
 from simmodel.records.steps import Steps
-from simmodel.records.task_record import HELD, MOMENTS, PHASES, positions
+from simmodel.records.task_record import HELD, MOMENTS, PHASES, WORKING, positions
 from simmodel.work.table import Table
 
 if TYPE_CHECKING:
@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
 
 __all__ = ["busy_seconds", "energy", "link_load", "links", "load", "phase_seconds", "pools", "routes"]
-
-WORKING = ("setup", "reconfiguration", "transfer", "execution")
-"""The phases in which a processor is busy; it is idle while its task waits for a CPU core or for memory."""
 
 
 def phase_seconds(result: TaskRecord) -> NDArray[np.float64]:

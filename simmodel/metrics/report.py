@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.display import figures, text_table
 from simmodel.foundation.units import seconds_in
-from simmodel.metrics.batch import CHECKPOINT_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
+from simmodel.metrics.batch import CHECKPOINT_METRICS, GPU_METRICS, JOB_METRICS, METRICS, TAU, Cut, summary
 
 if TYPE_CHECKING:
     from simmodel.platform.signals import GivenSignals
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["duration", "figures", "in_seconds", "lines_of", "metric_rows", "metric_text", "summary_text"]
 
-_SHARES = ("utilisation", "unfairness")
+_SHARES = ("utilisation", "unfairness", *GPU_METRICS)
 
 
 def duration(seconds: float, *, days: int = 1) -> str:
@@ -72,9 +72,13 @@ def metric_rows(metrics: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [(METRICS[name][1], metric_text(name, metrics[name])) for name in METRICS if math.isfinite(metrics[name])]
     kept = CHECKPOINT_METRICS if "checkpoint_time" in metrics else ()
     rows += [(CHECKPOINT_METRICS[name][1], metric_text(name, metrics[name])) for name in kept]
-    if "energy" in metrics:
+    if metrics.get("energy") == 0:
+        rows.append(("energy", "not known: nothing on the platform has watts"))
+    elif "energy" in metrics:
         rows.append(("energy", f"{figures(metrics['energy'])} kWh, {figures(metrics['energy_idle'])} kWh of it idle"))
         rows += [(name, figures(amount)) for name, amount in metrics["costs"].items()]
+    of_gpus = [name for name in GPU_METRICS if math.isfinite(metrics.get(name, math.nan))]
+    rows += [(GPU_METRICS[name][1], metric_text(name, metrics[name])) for name in of_gpus]
     return rows
 
 

@@ -25,6 +25,7 @@ from simmodel.platform.node_lists import NodeList, node_names, resized, switch_n
 from simmodel.platform.overlaps import check_overlaps
 from simmodel.platform.power import NodePower
 from simmodel.platform.storage import StorageSpec
+from simmodel.platform.supply import PowerSupply
 from simmodel.platform.topology import Topology, given_topology, numbers_of_hosts, switches_in
 
 if TYPE_CHECKING:
@@ -668,6 +669,9 @@ class ClusterSpec(Fields):
         partition of jobs that name none; default: the first that can ever run the job
     description, source
         a description of the cluster, and the source of its figures
+    supply
+        how power reaches its nodes, for the figures of energy: its losses, what is always drawn besides, and its PUE,
+        a number. Functions are given to the figures
 
     >>> ClusterSpec.simple(16).processors
     16
@@ -686,8 +690,12 @@ class ClusterSpec(Fields):
     source: str = ""
     storages: tuple[StorageSpec, ...] = attrs.field(default=(), converter=_tuple)
     links: tuple[LinkSpec, ...] = attrs.field(default=(), converter=_tuple)
+    supply: PowerSupply | None = None
 
     def __attrs_post_init__(self) -> None:
+        if self.supply is not None and (callable(self.supply.pue) or self.supply.temperature is not None):
+            message = "must be a number, without temperature: functions are given to the figures"
+            raise InputError(message, place="supply.pue")
         if not self.partitions:
             raise InputError("must not be empty", place="partitions")
         for i, each in enumerate(self.partitions):

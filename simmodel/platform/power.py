@@ -24,9 +24,11 @@ Duration: TypeAlias = float | Mapping[str, Any]
 """Seconds, or the mapping of a distribution of them."""
 Phase: TypeAlias = tuple[Duration, float]
 """How long a change of state takes, and what a node draws meanwhile (W)."""
+Levels: TypeAlias = tuple[tuple[float, float], ...]
+"""Relative frequencies, each with the W when all cores are busy."""
 
 
-def _watts(_instance: NodePower, attribute: attrs.Attribute[Any], value: object) -> None:
+def _watts(_instance: NodePower, attribute: attrs.Attribute[float], value: float) -> None:
     if not _is_amount(value):
         raise InputError(f"must be a finite number of watts >= 0, got {shown(value)}", place=attribute.name)
 
@@ -43,7 +45,7 @@ def _phase(given: Any) -> Any:
     return (time.document if isinstance(time, Distribution) else in_seconds(time), in_watts(watts))
 
 
-def _is_phase(instance: NodePower, attribute: attrs.Attribute[Any], value: Any) -> None:
+def _is_phase(instance: NodePower, attribute: attrs.Attribute[Phase | None], value: Phase | None) -> None:
     if value is None:
         return
     if not isinstance(value, tuple):
@@ -68,7 +70,7 @@ def _levels(given: Any) -> Any:
     return tuple((frequency, in_watts(watts)) for frequency, watts in given)
 
 
-def _are_levels(_instance: NodePower, attribute: attrs.Attribute[Any], value: Any) -> None:
+def _are_levels(_instance: NodePower, attribute: attrs.Attribute[Levels], value: Levels) -> None:
     for i, (frequency, watts) in enumerate(value):
         if not _is_amount(frequency) or not frequency:
             text = f"must be a finite relative frequency > 0, got {shown(frequency)}"
@@ -119,7 +121,7 @@ class NodePower(Fields):
     """
 
     idle: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
-    levels: tuple[tuple[float, float], ...] = attrs.field(default=(), converter=_levels, validator=_are_levels)
+    levels: Levels = attrs.field(default=(), converter=_levels, validator=_are_levels)
     load: float = attrs.field(converter=in_watts, validator=_watts)
     off: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
     boot: Phase | None = attrs.field(default=None, converter=_phase, validator=_is_phase)

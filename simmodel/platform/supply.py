@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import attrs
 
@@ -16,12 +16,17 @@ from simmodel.platform.signals import Signal
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["Conversion", "PowerSupply"]
 
+Pue: TypeAlias = float | Callable[..., Any]
+"""A PUE, or a function that returns it."""
+Efficiency: TypeAlias = float | tuple[tuple[float, float], ...]
+"""A share, or pairs of watts and the share there."""
 
-def _watts(_instance: Any, attribute: attrs.Attribute[float], value: object) -> None:
+
+def _watts(_instance: Conversion | PowerSupply, attribute: attrs.Attribute[float], value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < inf:
         raise InputError(f"must be watts >= 0, got {shown(value)}", place=attribute.name)
 
@@ -53,7 +58,7 @@ class Conversion(Fields):
     array([ 66.66666667, 200.        ])
     """
 
-    efficiency: float | tuple[tuple[float, float], ...] = attrs.field(default=1.0)
+    efficiency: Efficiency = attrs.field(default=1.0)
     loss: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
     nodes: int = 1
 
@@ -72,7 +77,7 @@ class Conversion(Fields):
             raise InputError(f"must be a whole number >= 1, got {shown(self.nodes)}", place="nodes")
         object.__setattr__(self, "efficiency", found if pairs is given else found[0][1])
 
-    def taken(self, watts: Any) -> NDArray[np.float64]:
+    def taken(self, watts: ArrayLike) -> NDArray[np.float64]:
         """Return the watts that it takes to give so many."""
         import numpy as np
 
@@ -90,7 +95,7 @@ def _conversions(given: Iterable[Conversion]) -> tuple[Conversion, ...]:
     return found
 
 
-def _pue(_instance: PowerSupply, _attribute: attrs.Attribute[Any], value: Any) -> None:
+def _pue(_instance: PowerSupply, _attribute: attrs.Attribute[float], value: Pue) -> None:
     number = isinstance(value, int | float) and not isinstance(value, bool) and 1 <= value < inf
     if not (number or callable(value)):
         raise InputError(f"must be a number >= 1 or a function, got {shown(value)}", place="pue")
@@ -123,7 +128,7 @@ class PowerSupply(Fields):
 
     conversions: tuple[Conversion, ...] = attrs.field(default=(), converter=_conversions)
     fixed: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
-    pue: float | Callable[..., Any] = attrs.field(default=1.0, validator=_pue)
+    pue: Pue = attrs.field(default=1.0, validator=_pue)
     temperature: Signal | None = attrs.field(
         default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Signal))
     )

@@ -55,6 +55,8 @@ _UNITS: dict[str, tuple[str, ...]] = {
     "load": ("W",),
     "off": ("W",),
     "boot_repair": ("s",),
+    "fixed": ("W",),
+    "loss": ("W",),
 }
 
 
@@ -196,6 +198,7 @@ def _converter() -> Converter:
     from simmodel.platform.network import SharingModel, model_named
     from simmodel.platform.power import Phase
     from simmodel.platform.strict import strict_converter
+    from simmodel.platform.supply import Efficiency, Pue
     from simmodel.platform.topology import Topology, read_topology
 
     converter = strict_converter(_in_units)
@@ -214,7 +217,9 @@ def _converter() -> Converter:
         lambda cls: cls == (Topology | None),
         lambda value, _: None if value is None else read_topology(of_class(value, str, "a text")),
     )
-    converter.register_structure_hook_func(lambda cls: cls == Phase, lambda value, _: value)  # checked by its spec
+    converter.register_structure_hook_func(
+        lambda cls: cls in (Phase, Efficiency, Pue), lambda value, _: value
+    )  # checked by the spec
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
 

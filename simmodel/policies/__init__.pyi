@@ -9,3 +9,4 @@ from .portfolio import Portfolio as Portfolio
 from .quotas import Quota as Quota, Quotas as Quotas, read_quotas as read_quotas
 from .shares import Shares as Shares
 from .signals import WaitFor as WaitFor
+from .sleep import SleepAfter as SleepAfter

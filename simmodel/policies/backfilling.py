@@ -55,6 +55,7 @@ def behind(view: View, place: Pool, head: LiveJob, candidates: OrderLike, spares
     if at < INFINITY:
         plan.take(head, at, allocation)
         yield Reserve(head, place, plan.instant(at))
+        yield from plan.ahead(head, plan.instant(at), allocation)
     for job in view.waiting.at(place).by(candidates):
         if job is not head and place.fits(job):
             allocation = plan.make_room(job, head)

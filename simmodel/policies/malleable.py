@@ -136,7 +136,7 @@ class Malleable(Keeping):
         """Start heads while they fit or room can be made; return the first that does not start."""
         while (head := queue.head()) is not None:
             if head.width <= place.free and place.fits(head):
-                yield new_start((head, place, None, None, None))
+                yield new_start((head, place, None, None, None, None, True))
                 continue
             room = place.free + self._spare(place)
             if self._floor(head) > room:
@@ -145,7 +145,7 @@ class Malleable(Keeping):
             yield from self._make_room(place, size if head.elastic is not None else head.width)
             size = min(size, place.free)
             if size == head.processors and place.fits(head):
-                yield new_start((head, place, None, None, None))
+                yield new_start((head, place, None, None, None, None, True))
             elif size >= self._floor(head) and fits_at(place, head, size):
                 yield Start(head, place, processors=size)
             else:
@@ -175,7 +175,7 @@ class Malleable(Keeping):
                 break
             if job.planned > limit:
                 extra -= job.width
-            yield new_start((job, place, None, None, None))
+            yield new_start((job, place, None, None, None, None, True))
             if kept is not None:
                 kept.take(job)
             job = lanes.first_fitting(place.free + self._spare(place), limit, extra)

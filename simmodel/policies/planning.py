@@ -40,6 +40,7 @@ def conservative(view: View, place: Pool, order: OrderLike, spares: Spares) -> I
             continue
         if at > view.now:
             yield Reserve(job, place, plan.instant(at))
+            yield from plan.ahead(job, plan.instant(at), allocation)
         elif place.accepts(job, allocation):
             yield Start(job, place, None, allocation)
         plan.take(job, at, allocation)
@@ -58,6 +59,7 @@ def conservative_keep(
         if at > view.now:
             if promised.promise(job, plan.instant(at), allocation):
                 yield Reserve(job, place, plan.instant(at))
+            yield from plan.ahead(job, plan.instant(at), allocation)
         elif place.accepts(job, allocation):
             promised.end(job, at)
             yield Start(job, place, None, allocation)

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.resources.pools.allocation import Allocation, NodeTable
 from simmodel.resources.pools.counts import COUNTED, PoolProfile
+from simmodel.resources.pools.node_profile import NodeProfile
 from simmodel.resources.pools.nodes import NodePool
-from simmodel.scheduling.protocol import Policy
+from simmodel.scheduling.protocol import Decision, Policy, Wake, WakeAt
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
@@ -194,7 +197,13 @@ class Outlook:
         elif self._spare is not None:
             found = self._now(self._spare, job)
             return (INFINITY, None) if found is None else (self._place.env._now, found)
+        place = self._place
         at, allocation = self.profile.earliest(job, job.planned)
+        if at > place.env._now and place.dozing is not None and place.dozing.begins_now(job, at, allocation):
+            at = place.env._now  # its nodes boot from now on
+            found, plans = place.dozing.chosen(job), self.profile
+            if found is not None and isinstance(plans, NodeProfile):  # as few nodes as possible, if plans leave them
+                allocation = plans.fits_at(found, place.dozing.ready(found), job.planned) or allocation
         if at < INFINITY:
             self._spares.drop(self._place, job)
         elif self._spare is None and self._place.running.endless:
@@ -203,16 +212,27 @@ class Outlook:
 
     def make_room(self, job: LiveJob, head: LiveJob) -> Any:
         """Return the allocation with which a job can start now without delaying another one, or ``None``."""
+        place = self._place
         if self._spare is None:
-            return self.profile.make_room(job, job.planned, head)
+            found = self.profile.make_room(job, job.planned, head)
+            if found is None and place.dozing is not None and (asleep := place.dozing.chosen(job)) is not None:
+                found = self.profile.make_room(job, job.planned, head, (place.dozing.ready(asleep), asleep))
+            return found
         self._beside = job
         return self._spare.room(job)
 
     def take(self, job: LiveJob, at: float, allocation: Any) -> None:
         """Plan a job, which may just have started."""
-        self.profile.take(job, at, job.planned, allocation)
+        place, seconds = self._place, job.planned
+        if place.dozing is not None and at == place.env._now:
+            seconds += place.dozing.ready(allocation) - at
+        self.profile.take(job, at, seconds, allocation)
         if self._spare is not None and self._beside is job and job.state != "waiting":
             self._spare.take(job)
+
+    def ahead(self, job: LiveJob, at: float, allocation: Any) -> Iterable[Decision]:
+        """Return the decisions of :func:`ahead` for a planned job."""
+        return () if self._place.dozing is None else ahead(self._place, job, at, allocation)
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start, which may be a step just after it."""
@@ -225,6 +245,15 @@ class Outlook:
         self._beside = job
         found = self.profile.fits(job, job.planned, spare.table)
         return found if found is None or isinstance(found, Allocation) else spare.room(job)
+
+
+def ahead(place: Pool, job: LiveJob, at: float, allocation: Any) -> Iterator[Decision]:
+    """Wake the nodes of a job that is planned for an instant (s) in time, or decide again then."""
+    assert place.dozing is not None
+    nodes, up, now = place.dozing.asleep_in(allocation), place.dozing.ready(allocation), place.env._now
+    if nodes:
+        begin = at - (up - now)
+        yield Wake(place, nodes, job) if at <= up or begin <= now else WakeAt(begin)
 
 
 class Keeping(Policy):

@@ -399,8 +399,7 @@ class JobRecord(Shown):
         if "down" not in changes or not any(changes["down"].tolist()):
             return up.combine(self.allocated(place), np.maximum)
         held = self.held_while_down(place)
-        times, amounts = np.append(held["start"], held["end"]), np.append(held["processors"], -held["processors"])
-        return up + Steps.from_changes(times, amounts, self.started, self.ended)
+        return up + Steps.from_spans(held, held["processors"], self.started, self.ended)
 
     def held_by_node(self, place: str) -> Table:
         """Return one row per identified node of an execution or a claim: ``node, start, end, processors``."""
@@ -557,7 +556,7 @@ def runs_of(jobs: Table, place: NDArray[np.generic], attempt: NDArray[np.generic
 
 _HELD = (
     *("holder", "start", "end", "place", "processors", "status", "nodes"),
-    *("allocated", "cores", "gpus", "memory", "devices"),
+    *("allocated", "cores", "gpus", "memory", "devices", "level"),
 )
 
 

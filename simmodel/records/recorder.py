@@ -27,7 +27,8 @@ from simmodel.records.tables import (
     with_slowed,
 )
 from simmodel.scheduling.observer import Observer
-from simmodel.work.table import Table, Words
+from simmodel.work.job import Booting
+from simmodel.work.table import Table, Words, rows_of
 from simmodel.work.workload import Report
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from simmodel.records.task_record import TaskRecord
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.sleeping import NodeChange, Sleeping
     from simmodel.scheduling.protocol import Place, Policy
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.checkpoint import Kept
@@ -164,6 +166,7 @@ class JobRecorder(Observer):
         self._suspended: set[int] = set()
         self._interrupted: dict[int, LiveJob] = {}  # by row
         self._sizes_now: dict[int, int] = {}  # of jobs that had several, by row
+        self._levels: dict[int, list[tuple[float, float]]] = {}  # by row: (instant s, level from then on, nan: none)
         # For jobs with checkpoints: what they have kept; the seconds that restarts have lost since the record began.
         self._kept: dict[int, Kept] = {}
         self._lost: dict[int, float] = {}
@@ -174,6 +177,7 @@ class JobRecorder(Observer):
         # For jobs that ran before the snapshot: seconds that count, and processors.
         self._carried: dict[int, tuple[float, int]] = {}
         self._changes: list[Change] = []
+        self._states: dict[int, NodeChange] = {}  # of nodes, by number of the change
         self._claims: list[ClaimStretch] = []  # ended
         self._claims_held: dict[Claim, float] = {}  # since when at their present size
         self._workflows: dict[int | str, Recorded] = {}  # by job, of its latest attempt
@@ -256,7 +260,7 @@ class JobRecorder(Observer):
         """Record the histories of expected jobs that were submitted before the record began."""
         start, started = self._start, self.job_started
         for job in jobs:
-            if job.run is not None:
+            if job.run is not None and not isinstance(job.run, Booting):
                 started(job.run)
                 start[job.index] = job.run.started
             if job.history is not None:
@@ -283,6 +287,8 @@ class JobRecorder(Observer):
             self._carried[row] = past.executed, int(job.processors)
         if job.processors != job.preferred:
             self._sizes_now[row] = int(job.processors)
+        if job.level is not None:
+            self._levels[row] = [(-np.inf, job.level)]
 
     # ------------------------------------------------------------------ rare hooks
 
@@ -329,6 +335,9 @@ class JobRecorder(Observer):
             nodes, allocation = (None, None) if grant.nodes is None else (grant.nodes, grant.allocation)
             self._stretches += (index, attempt, since, now, place, size, "resized", nodes, True, allocation)
         self._sizes_now[index] = run.job.processors
+        level = run.job.level
+        if level is not None:
+            self._levels.setdefault(index, []).append((now, level))
         if run.grant.nodes is not None:
             self._on_nodes[index] = run.grant
 
@@ -371,6 +380,9 @@ class JobRecorder(Observer):
         """Record the capacity of a place from now on: ``place.up`` if it exists, else ``place.capacity``."""
         up = getattr(place, "up", None)
         down = getattr(place, "down_nodes", ())
+        sleeping: Sleeping | None = getattr(place, "sleeping", None)
+        if sleeping is not None and sleeping.change is not None:
+            self._states[len(self._changes)] = sleeping.change
         self._changes.append(
             (self._env.now, place.name, cause, place.capacity if up is None else up, tuple(sorted(down)))
         )
@@ -398,6 +410,8 @@ class JobRecorder(Observer):
             self._code[index] = 0
             self._elsewhere.pop(index, None)
             self._on_nodes.pop(index, None)
+            if index in self._levels:
+                self._levels[index].append((self._env._now, NAN))
             if index in self._sizes_now:
                 self._sizes_now[index] = run.job.preferred
 
@@ -537,12 +551,19 @@ class JobRecorder(Observer):
     def runs(self, jobs: Table, stretches: Stretches | None = None) -> Table | None:
         """Return the table of executions, or ``None`` if it follows from the table of jobs."""
         first = not self._places or self._main is None or self._main is self._places[0]
-        if first and not (self._stretches or self._on_nodes or self._elsewhere or self._sizes_now):
+        if first and not (self._stretches or self._on_nodes or self._elsewhere or self._sizes_now or self._levels):
             return None
         place = np.full(len(jobs), self._main.name if self._main is not None else "", dtype=object)
         for index, where in self._elsewhere.items():
             place[index] = where.name
         table = run_table(jobs, self.stretches() if stretches is None else stretches, place, self._on_nodes)
+        if self._levels:
+            row, start = rows_of(jobs["job"], table["job"]).tolist(), table["start"].tolist()
+            told = [
+                [level for at, level in self._levels.get(each, ()) if at <= since][-1:]
+                for each, since in zip(row, start, strict=True)
+            ]
+            table = table.with_columns(level=np.array([each[0] if each else NAN for each in told]))
         if not self._slowed:
             return table
         names = jobs["job"].tolist()
@@ -563,8 +584,11 @@ class JobRecorder(Observer):
         return claim_table([*self._claims, *held])
 
     def changes(self) -> Table | None:
-        """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change."""
-        return change_table(self._changes)
+        """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None``: no change.
+
+        If nodes slept: also ``nodes, until, job``, see :class:`~simmodel.resources.pools.sleeping.NodeChange`.
+        """
+        return change_table(self._changes, self._states)
 
     def record(
         self,

@@ -71,10 +71,9 @@ class Steps(Shown):
         (array([0., 5.]), array([3., 2.]))
         """
         at = np.maximum(_floats(times), start)
-        change = _floats(changes)
         order = np.argsort(at, kind="stable")
         at = at[order]
-        total = np.cumsum(change[order])
+        total = _floats(np.cumsum(np.asarray(changes, dtype=np.result_type(float, np.asarray(changes)))[order]))
         last = np.flatnonzero(np.append(at[1:] != at[:-1], True)) if len(at) else np.zeros(0, dtype=int)
         at, total = at[last], total[last]
         inside = (at < end) | (at == start)
@@ -83,6 +82,17 @@ class Steps(Shown):
             at, total = np.insert(at, 0, start), np.insert(total, 0, 0.0)
         changed = np.append(True, total[1:] != total[:-1])
         return cls(at[changed], total[changed], end)
+
+    @classmethod
+    def from_spans(cls, spans: Table, amounts: ArrayLike, start: float, end: float) -> Steps:
+        """Return the sum of amounts, each there from the ``start`` of its span to its ``end``.
+
+        >>> Steps.from_spans(Table({"start": [0.0, 5.0], "end": [9.0, 7.0]}), [2, 1], start=0, end=10).values
+        array([2., 3., 2., 0.])
+        """
+        each = np.asarray(amounts, dtype=np.longdouble)  # so that what begins and ends leaves nothing behind
+        times, changes = np.append(spans["start"], spans["end"]), np.append(each, -each)
+        return cls.from_changes(times, changes, start, end)
 
     @property
     def start(self) -> float:
@@ -167,7 +177,7 @@ class Steps(Shown):
 
 
 def held_spans(held: Table, started: float, ended: float) -> Table:
-    """Return one row per node of everything that held capacity: ``node, start, end, processors`` (its cores there).
+    """Return one row per node of what held capacity: its ``row``, ``node, start, end``, and ``processors``, the cores.
 
     Parameters
     ----------
@@ -183,7 +193,7 @@ def held_spans(held: Table, started: float, ended: float) -> Table:
     (array([0, 2]), array([2., 2.]), array([5., 5.]), array([3., 3.]))
     """
     known = np.array([nodes is not None and len(nodes) > 0 for nodes in held["nodes"].tolist()], dtype=bool)
-    held = held.where(known)
+    rows, held = np.flatnonzero(known), held.where(known)
     nodes = held["nodes"].tolist()
     each = np.array([len(some) for some in nodes], dtype=np.int64)
     recorded = held["cores"].tolist() if "cores" in held else [None] * len(held)
@@ -195,6 +205,7 @@ def held_spans(held: Table, started: float, ended: float) -> Table:
     end = np.clip(np.where(np.isnan(held["end"]), ended, held["end"]), start, ended)
     return Table(
         {
+            "row": np.repeat(rows, each),
             "node": np.array([node for some in nodes for node in some], dtype=np.int64),
             "start": np.repeat(start, each),
             "end": np.repeat(end, each),
@@ -238,7 +249,7 @@ def down_spans(changes: Table, started: float, ended: float) -> Table:
 
 
 def parts_inside(spans: Table, windows: Table) -> Table:
-    """Return the parts of spans of nodes inside windows of the same nodes: ``node, start, end, processors``.
+    """Return the parts of spans of nodes inside windows of the same nodes, with all columns of the spans.
 
     Parameters
     ----------
@@ -262,11 +273,6 @@ def parts_inside(spans: Table, windows: Table) -> Table:
         chosen.append(rows)
         window.append(np.full(len(rows), i, dtype=np.int64))
     rows, which = np.concatenate(chosen), np.concatenate(window)
-    return Table(
-        {
-            "node": spans["node"][rows],
-            "start": np.maximum(spans["start"][rows], windows["start"][which]),
-            "end": np.minimum(spans["end"][rows], windows["end"][which]),
-            "processors": spans["processors"][rows],
-        }
-    )
+    inside = spans.where(rows)
+    start = np.maximum(inside["start"], windows["start"][which])
+    return inside.with_columns(start=start, end=np.minimum(inside["end"], windows["end"][which]))

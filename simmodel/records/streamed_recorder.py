@@ -37,6 +37,7 @@ _BY_ROW = (
     "_first",
     "_attempt",
     "_resumed",
+    "_levels",
     "_carried",
     "_on_nodes",
     "_interrupted",

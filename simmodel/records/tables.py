@@ -11,6 +11,7 @@ import simpy
 
 from simmodel import __version__
 from simmodel.form import FORM
+from simmodel.platform.power import NodePower
 from simmodel.work.table import Table, Words
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec
     from simmodel.platform.devices import DeviceSpec
+    from simmodel.platform.power import NodePower
     from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Claim, Grant
     from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.sleeping import NodeChange
     from simmodel.scheduling.protocol import Place
     from simmodel.scheduling.scheduler import GivenReason
     from simmodel.work.traffic import Slowed
@@ -74,30 +77,48 @@ def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> 
 def node_table(places: Sequence[Place]) -> Table | None:
     """Return one row per identified node, numbered as in ``grant.nodes``; ``None`` if no place has identified nodes.
 
+    If the power of some is switched with the node, ``model`` says of which.
+    If some can sleep, ``off_power``, ``boot_power`` and ``stop_power`` are their W then.
     If the types of GPUs of some have watts, ``devices`` has for each device of a node its W idle and under load, and
-    the thousandths of a GPU that it is.
+    the thousandths of a GPU that it is. If some run at several levels, ``levels`` has for each node the relative
+    frequencies and the W under load.
 
     >>> from types import SimpleNamespace as Some
     >>> node_table([Some(name="pool", capacity=4)]) is None
     True
     """
     rows, devices = [], []
+    powers: list[NodePower] = []
     for place in places:
         spec = getattr(place, "spec", None)
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
+        powers += [getattr(kind, "power", None) or NodePower() for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:
         return None
     names = ("place", "node", "processors", "idle_power", "load_power")
     table = Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
-    if not any(watts for node in devices for *watts, _ in node if any(watts)):
-        return table
-    column = np.empty(len(devices), dtype=object)
-    column[:] = devices
-    return table.with_columns(devices=column)
+    models = [power.model for power in powers]
+    if "node" in models:
+        table = table.with_columns(model=np.array(models))
+    if any(power.can_sleep for power in powers):
+        watts = {"off": [power.off for power in powers]}
+        for state in ("boot", "stop"):
+            phases = [getattr(power, state) for power in powers]
+            watts[state] = [0.0 if phase is None else phase[1] for phase in phases]
+        table = table.with_columns(**{f"{state}_power": np.array(each) for state, each in watts.items()})
+    levels: list[Any] = [power.levels for power in powers]
+    parts: dict[str, tuple[list[Any], bool]] = {"levels": (levels, any(levels))}
+    parts["devices"] = devices, any(watts for node in devices for *watts, _ in node if any(watts))
+    for name, (values, told) in parts.items():
+        if told:
+            column = np.empty(len(values), dtype=object)
+            column[:] = values
+            table = table.with_columns(**{name: column})
+    return table
 
 
 def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[tuple[float, float, int], ...]:
@@ -110,8 +131,10 @@ def _watts_of_devices(kind: NodeSpec, known: Mapping[str, DeviceSpec]) -> tuple[
     return tuple(found)
 
 
-def change_table(changes: Sequence[Change]) -> Table | None:
+def change_table(changes: Sequence[Change], states: Mapping[int, NodeChange] | None = None) -> Table | None:
     """Return the changes of places: ``time, place, cause, processors, down`` (nodes); ``None`` if there are none.
+
+    ``states``: the changes of the states of nodes among them, by number; then it has ``nodes``, ``until`` and ``job``.
 
     >>> change_table([(5.0, "pool", "failure", 3, (1,))])["down"]
     array([(1,)], dtype=object)
@@ -121,9 +144,17 @@ def change_table(changes: Sequence[Change]) -> Table | None:
     time, place, cause, up, nodes = zip(*changes, strict=True)
     down = np.full(len(time), None, dtype=object)
     down[:] = nodes
-    return Table(
+    table = Table(
         {"time": np.array(time, dtype=np.float64), "place": place, "cause": cause, "processors": up, "down": down}
     )
+    if not states:
+        return table
+    each = [states.get(row) for row in range(len(time))]
+    columns = {name: np.full(len(time), None, dtype=object) for name in ("nodes", "until")}
+    for name, column in columns.items():
+        column[:] = [None if state is None else getattr(state, name) for state in each]
+    jobs = ["" if state is None or state.job is None else str(state.job) for state in each]
+    return table.with_columns(**columns, job=np.array(jobs))
 
 
 REASONS: tuple[str, ...] = ("time", "decision", "work", "place", "at", "reason")

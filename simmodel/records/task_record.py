@@ -32,6 +32,7 @@ __all__ = [
     "PHASES",
     "STOPPED",
     "TRANSFERS",
+    "WORKING",
     "TaskRecord",
     "completed",
     "cpu_table",
@@ -64,6 +65,8 @@ waiting for setup: the task holds the processor, and the CPU core for its setup 
 the pool, or for the CPU core that moves the data; waiting for core: a CPU core is busy with other tasks again."""
 HELD = PHASES[2:]
 """The phases in which the task holds its processor."""
+WORKING = ("setup", "reconfiguration", "transfer", "execution")
+"""The phases in which a processor is busy; it is idle while its task waits for a CPU core or for memory."""
 
 TRANSFERS = ("object", "bytes", "source", "destination", "start", "end", "task", "cause", "count")
 CPU_USE = ("core", "task", "what", "start", "end")

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from simmodel.referee.schedules import Fault, Held, Schedule
+from simmodel.referee.schedules import Devices, Fault, Held, Schedule
 from simmodel.resources.pools.allocation import Request
-from simmodel.resources.pools.devices import WHOLE, DeviceTable
+from simmodel.resources.pools.devices import DeviceTable
 from simmodel.work.workload import jobs_of_rows, processors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.platform.cluster import ClusterSpec, OutageSpec, PartitionSpec
-    from simmodel.resources.pools.allocation import Devices
     from simmodel.work.job import Job
     from simmodel.work.workload import Workload
 
@@ -199,7 +198,7 @@ def _of_devices(nodes: _Nodes, numbers: Sequence[int], request: Request, held: H
         elif table is not None and not (nodes.exclusive[number] or request.exclusive or request.chunks):
             ask = table.ask(request)
             if devices if ask is None else not table.meets(ask, here, devices):
-                text = ", ".join(f"{part / WHOLE:g} of {device}" for device, part in devices) or "none"
+                text = ", ".join(f"{part / 1000:g} of {device}" for device, part in devices) or "none"
                 asked = Request(
                     1, 1, gpus_per_node=request.gpus_per_node, gpu=request.gpu, gpu_memory=request.gpu_memory
                 )
@@ -219,7 +218,7 @@ def _uses(nodes: _Nodes, row: int, numbers: list[int], request: Request, held: H
         else:
             rest = max(1.0, request.processors - (total - cores))
             least = rest if request.nodes is None else request.cores_per_node
-            gpus = request.gpus_per_node if held.devices is None else sum(part for _, part in devices) / WHOLE
+            gpus = request.gpus_per_node if held.devices is None else sum(part for _, part in devices) / 1000
             each = least, gpus, request.memory_per_node
             if request.chunks:  # it is not known which of them is on the node
                 every = [(chunk.cores, chunk.gpus, chunk.memory) for chunk in request.chunks]

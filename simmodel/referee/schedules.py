@@ -24,8 +24,6 @@ from simmodel.work.workload import Report, Workload, cancelled_waiting
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from simmodel.resources.pools.allocation import Devices
-
 MISFITS = ("missing job", "unknown job", "doubled job", "other submission", "start before submission")
 """The faults by which a schedule is not one of these jobs."""
 
@@ -33,6 +31,10 @@ __all__ = ["MISFITS", "Fault", "GivenSchedule", "Held", "Schedule", "schedule_of
 
 GivenSchedule: TypeAlias = "Workload | JobRecord | Table | Mapping[Any, Any] | str | Path | None"
 """A file, a result, columns, starts by job, or ``None`` for the starts that the workload itself records."""
+
+
+Devices: TypeAlias = tuple[tuple[int, int], ...]
+"""The number and the thousandths of each device that is held of a node."""
 
 
 class Fault(NamedTuple):

@@ -12,9 +12,14 @@ from .network.sharing_rule import SharingRule as SharingRule
 from .network.transfer import LinkFailed as LinkFailed, Transfer as Transfer
 from .pools.claims import Claim as Claim, Grant as Grant, Growth as Growth, Lost as Lost, Preempted as Preempted
 from .pools.counts import CountPool as CountPool
+from .pools.devices import DeviceTable as DeviceTable
 from .pools.hosts import HostPool as HostPool
 from .pools.nodes import NodePool as NodePool
-from .pools.placements import NodeChoice as NodeChoice, register_placement as register_placement
+from .pools.placements import (
+    NodeChoice as NodeChoice,
+    Request as Request,
+    register_placement as register_placement,
+)
 from .pools.pool import Pool as Pool
 from .pools.scores import Score as Score, mix_of as mix_of
 from .processors.host import Host as Host

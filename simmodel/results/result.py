@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from simmodel.foundation.errors import InputError, Plain, clipped, shown
-from simmodel.metrics.batch import TAU, Cut, metrics_of
+from simmodel.metrics.batch import GPU_METRICS, TAU, Cut, has_gpus, metrics_of
 from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
 from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table
@@ -49,7 +49,8 @@ class Result(Stored, JobRecord):
     @property
     def METRICS(self) -> Mapping[str, tuple[str, str]]:
         """The metrics that are numbers: unit and label of each; the further ones if its jobs have their column."""
-        return metrics_of(self.jobs.names)
+        known = metrics_of(self.jobs.names)
+        return known | GPU_METRICS if has_gpus(self) else known
 
     def metrics(
         self,

@@ -13,8 +13,11 @@ from .protocol import (
     Release as Release,
     Reserve as Reserve,
     Resize as Resize,
+    SetLevel as SetLevel,
+    Sleep as Sleep,
     Start as Start,
     View as View,
+    Wake as Wake,
     WakeAt as WakeAt,
 )
 from .registry import policy as policy, register_policy as register_policy

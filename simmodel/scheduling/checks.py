@@ -79,7 +79,7 @@ def why_not_start(
     decision: Start, waiting: Iterable[object], places: Sequence[Place], entries: Sequence[LiveJob] | None = None
 ) -> str:
     """Return why work cannot start at a place now; ``entries``: those of a job that waits for several places."""
-    job, place, _, allocation, _ = decision
+    job, place, _, allocation, *_ = decision
     reason = why_not_known(job, place, places)
     if reason is not None:
         return reason

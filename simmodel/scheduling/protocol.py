@@ -47,9 +47,12 @@ __all__ = [
     "Reserve",
     "Resize",
     "SeenSignal",
+    "SetLevel",
+    "Sleep",
     "Start",
     "Transfer",
     "View",
+    "Wake",
     "WakeAt",
     "parameters_of",
     "work_units",
@@ -60,7 +63,8 @@ class Start(NamedTuple):
     """Start waiting work on a place now; a place with a queue queues it.
 
     ``allocation``: the nodes to use on a place with identified nodes (from ``place.allocate``); ``processors``: the
-    size of an elastic job, if it is not to start at its preferred one.
+    size of an elastic job, if it is not to start at its preferred one; ``level``: the relative frequency of its nodes,
+    one of ``place.levels``, at which it runs longer; then ``stretch``: its limit is longer by the same factor, too.
     """
 
     work: Any
@@ -68,6 +72,8 @@ class Start(NamedTuple):
     reason: str | None = None
     allocation: Any = None
     processors: int | None = None
+    level: float | None = None
+    stretch: bool = True
 
 
 class Preempt(NamedTuple):
@@ -88,6 +94,18 @@ class Resize(NamedTuple):
     work: Any
     processors: int
     reason: str | None = None
+
+
+class SetLevel(NamedTuple):
+    """Let a running job go on at another relative frequency of its nodes, now: its work left is rescaled.
+
+    ``stretch``: so is the time that is left to its limit.
+    """
+
+    work: Any
+    level: float
+    reason: str | None = None
+    stretch: bool = True
 
 
 class Reserve(NamedTuple):
@@ -124,6 +142,23 @@ class Release(NamedTuple):
     reason: str | None = None
 
 
+class Sleep(NamedTuple):
+    """Put idle nodes of a place to sleep, given by number or name: they draw less, and are up again after a boot."""
+
+    place: Any
+    nodes: Any
+    reason: str | None = None
+
+
+class Wake(NamedTuple):
+    """Begin to boot nodes of a place that sleep, given by number or name, for waiting work if it is named."""
+
+    place: Any
+    nodes: Any
+    work: Any = None
+    reason: str | None = None
+
+
 class Transfer(NamedTuple):
     """Copy or move a file of a grid to a site, from a given source or (``None``) the one that the policy chooses.
 
@@ -147,7 +182,7 @@ class Evict(NamedTuple):
     reason: str | None = None
 
 
-Decision = Start | Preempt | Resize | Reserve | WakeAt | Hold | Release | Transfer | Evict
+Decision = Start | Preempt | Resize | SetLevel | Reserve | WakeAt | Hold | Release | Sleep | Wake | Transfer | Evict
 """A decision that a policy may yield."""
 
 

@@ -105,6 +105,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.signals:WaitFor",
         "jobs that have slack wait until a signal, such as carbon or the price of energy, is expected to be lowest",
     ),
+    "sleep-after": (
+        "simmodel.policies.sleep:SleepAfter",
+        "sleep-after(SECONDS, POLICY, spare=N): EASY; nodes sleep once they were idle for so long, except N of them",
+    ),
     # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
     "greedy-et": (_ESTIMATES + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),

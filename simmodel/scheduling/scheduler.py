@@ -389,8 +389,8 @@ class Scheduler:
                         count += 1
                         if type(decision) is Start:
                             # _carry_start, inlined: nearly all decisions are starts.
-                            job, place, reason, allocation, processors = decision
-                            if processors is not None:
+                            job, place, reason, allocation, processors, level, _ = decision
+                            if processors is not None or level is not None:
                                 self._carry(decision, decisions)
                                 begin = clock()
                                 continue
@@ -599,8 +599,8 @@ class Scheduler:
             self.reasons.append(_given_reason(self.env._now, decision))
 
     def _carry_start(self, decision: Start) -> str | None:
-        job, place, _, allocation, processors = decision
-        if processors is not None:
+        job, place, _, allocation, processors, level, _ = decision
+        if processors is not None or level is not None:
             return self._carry_sized(decision)
         try:
             startable = (
@@ -616,8 +616,10 @@ class Scheduler:
         return None
 
     def _carry_sized(self, decision: Start) -> str | None:
-        """Start a job at a size that the decision names, if the system knows sizes."""
+        """Start a job at a size or a level that the decision names, if the system knows such."""
         if self._sized is None:
+            if decision.level is not None:
+                return f"level: must be None, since {self.name} runs work at one level, got {decision.level!r}"
             return f"processors: must be None, since {self.name} starts work at one size, got {decision.processors!r}"
         return why_not_known(decision.work, decision.place, self.view.places) or self._sized(decision)
 
@@ -626,7 +628,7 @@ class Scheduler:
 
         The decision may name the job, or any of its entries.
         """
-        job, place, _, allocation, _ = decision
+        job, place, _, allocation, *_ = decision
         for entry in self.view.choices.get(job, ()) if self.view.choices else ():
             if entry.place is place and (place.fits(entry) if allocation is None else place.accepts(entry, allocation)):
                 return entry

@@ -13,6 +13,7 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ClusterOptions
+from simmodel.resources.pools.sleeping import SleepState
 from simmodel.snapshots.jobs import (
     Choice,
     JobsSnapshot,
@@ -274,6 +275,7 @@ class _Check:
                 raise self.error(found, f"{where}.size")
             for node in () if state.size is None or isinstance(state.size, int) else state.size:
                 self._node(node, state.name, f"{where}.size")
+            self._sleep(state, f"{where}.sleep")
             for j, (_, _, what, _, why) in enumerate(state.windows):
                 if isinstance(what, int) == identified:
                     found = f"must be {'nodes' if identified else 'processors'}, got {what}"
@@ -288,6 +290,16 @@ class _Check:
         for i, (name, _) in enumerate(self.snapshot.consumables):
             if name not in names:
                 raise self.error(unknown("consumable", name, sorted(names)).message, f"consumables[{i}]")
+
+    def _sleep(self, state: PlaceState, where: str) -> None:
+        """Check the nodes that sleep and boot, and that the end of each boot is planned."""
+        sleep = SleepState() if state.sleep is None else state.sleep
+        for node in [each[0] for part in sleep for each in part]:
+            self._node(node, state.name, where)
+        planned = {each.at for each in self.snapshot.planned if each.what == "booted" and each.about[0] == state.name}
+        for boot in sleep.booting:
+            if boot.ready not in planned:
+                raise self.error(f"must be the instant of a planned event 'booted', got {boot.ready:g}", where)
 
     def _pending(self) -> None:
         """Check that a part that has to change hands is away from the place that waits for it."""
@@ -417,6 +429,14 @@ class _Check:
         (state,) = (state for state in self.snapshot.places if state.name == name)
         return type(row) is int and 0 <= row < len(state.windows)
 
+    def _booted(self, each: Planned) -> bool:
+        name, expected = each.about
+        return name in self.nodes and expected >= 0
+
+    def _repaired(self, each: Planned) -> bool:
+        name, node = each.about
+        return type(node) is int and 0 <= node < self.nodes[name]
+
     def _told(self, each: Planned) -> bool:
         if len(each.about) == 2 and isinstance(each.about[1], int):
             return self._window(each)
@@ -435,6 +455,8 @@ _KINDS: dict[str, Callable[[_Check, Planned], bool]] = {
     "fail": _Check._failure,
     "repair": _Check._failure,
     "back": _Check._failure,
+    "booted": _Check._booted,
+    "boot repaired": _Check._repaired,
     "begin": _Check._window,
     "over": _Check._window,
     "told": _Check._told,

@@ -16,10 +16,12 @@ from simmodel.foundation.display import Fields
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.records.job_record import OF_REQUESTS, join
 from simmodel.resources.pools.allocation import Allocation
+from simmodel.resources.pools.sleeping import SleepState
 from simmodel.snapshots.snapshot import Snapshot
 from simmodel.snapshots.types import Columns, Count, Instant, Like, Rest, Seconds, Size, one_of
 from simmodel.work.checkpoint import Kept
 from simmodel.work.elastic import Elastic
+from simmodel.work.history import AtLevel
 from simmodel.work.job import Job
 from simmodel.work.outcomes import OUTCOMES
 
@@ -68,7 +70,7 @@ class Past(NamedTuple):
     run; ``kept``: the totals of its checkpoints; ``done``: the share of a job with traffic that was done before;
     ``interruptions``: how often it was stopped; ``waited``, ``paused``, ``lost`` and ``overhead``: the seconds that it
     waited again, was suspended, executed in vain, and spent on restarts and on saves that were broken off; ``stopped``:
-    the instant (s) since which it waits again or is suspended.
+    the instant (s) since which it waits again or is suspended; ``level``: that at which it runs.
     """
 
     attempts: Count = 0
@@ -88,6 +90,7 @@ class Past(NamedTuple):
     lost: Seconds = 0.0
     overhead: Seconds = 0.0
     stopped: Instant | None = None
+    level: AtLevel | None = None
 
 
 class WorkState(NamedTuple):
@@ -129,7 +132,8 @@ class RunningWork(NamedTuple):
 
     ``held``: the parts of nodes that it holds, if nodes are identified; ``attempt``: from 1; ``released``: its
     processors are free already, although its end is still an event of this instant; ``pace``: if it has traffic, and
-    its end is known.
+    its end is known. ``boots``: whether it holds nodes that boot, from ``started`` on; ``boots_at``: the size at which
+    an elastic job starts then, if that is not the one it prefers.
     """
 
     work: WorkState
@@ -140,6 +144,8 @@ class RunningWork(NamedTuple):
     attempt: Size = 1
     released: bool = False
     pace: Pace | None = None
+    boots: bool = False
+    boots_at: Size | None = None
 
     @property
     def id(self) -> int | str:
@@ -172,7 +178,8 @@ class PlaceState(Fields):
 
     ``open``: for a reservation, whether failures of its partition affect it too; ``pending``: whether bodies still hold
     the part that it gets (``"open"``) or gives back (``"return"``). ``size``: the number of processors after a resize,
-    or the nodes that left. ``drained``: the part of ``down`` that ``take_down`` took.
+    or the nodes that left. ``drained``: the part of ``down`` that ``take_down`` took. ``sleep``: the nodes that sleep
+    and boot, of nodes that can.
     """
 
     name: str
@@ -182,6 +189,7 @@ class PlaceState(Fields):
     pending: Annotated[str, one_of("", "open", "return")] = ""
     size: Count | tuple[Count, ...] | None = None
     drained: Count | tuple[tuple[Count, Size], ...] = 0
+    sleep: SleepState | None = None
 
 
 class Wait(NamedTuple):
@@ -235,6 +243,8 @@ def seen_work(work: WorkState) -> WorkState:
         return work  # it was seen before
     if past is not None and past.whole is not None:
         past = past._replace(whole=past.whole._replace(duration=None))
+        if past.level is not None:
+            past = past._replace(level=past.level._replace(outcome="completed", over=0.0))
     return work._replace(duration=None, outcome="completed", spec=spec, past=past)
 
 
@@ -280,6 +290,8 @@ def expected_plans(planned: Iterable[Planned], platform: ClusterSpec, now: float
         if each.what == "repair":
             model = platform.failures[each.about[0]]
             each = each._replace(at=now + model.mean_time_to_repair, what="back")
+        elif each.what == "booted":
+            each = each._replace(at=expected_end(now, each.about[1]))
         known.append(each)
     return sorted(known, key=_WHEN)
 

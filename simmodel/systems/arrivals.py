@@ -212,7 +212,7 @@ def prepared_of(workload: Workload, repeated: int, check: Check, prepare: Callab
     return prepared
 
 
-_DETAILS = ("preceding", "priority", "checkpoint_interval", "slack", "power")
+_DETAILS = ("preceding", "priority", "checkpoint_interval", "slack", "power", "frequency_sensitivity")
 _OF_NODES = ("gpus_per_node", "memory_per_node")
 _SHAPES = ("nodes", "cores_per_node", "chunks", "exclusive", *_OF_NODES)
 

@@ -9,7 +9,7 @@ from simmodel.foundation.errors import SnapshotError
 from simmodel.resources.pools.claims import Grant
 from simmodel.resources.pools.counts import COUNTED
 from simmodel.snapshots.jobs import Past, Whole, WorkState, seen_work
-from simmodel.work.job import History, LiveJob
+from simmodel.work.job import Booting, History, LiveJob
 from simmodel.work.live_job import kept_state, seen_by
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def job_of(work: WorkState, row: int, place: Pool) -> LiveJob:
 
 def past_of(job: LiveJob) -> Past | None:
     """Return the history of a job before its present execution; ``None``: it has none."""
-    past, attempts = job.history, job.attempts - (job.run is not None)
+    past, attempts = job.history, job.attempts - (job.run is not None and not isinstance(job.run, Booting))
     if past is None:
         return Past(attempts) if attempts else None
     whole = None if past._whole is None else Whole(*map(float, past._whole))
@@ -113,6 +113,7 @@ def past_of(job: LiveJob) -> Past | None:
         past.lost,
         past.overhead,
         past.stopped,
+        past.level,
     )
 
 
@@ -131,7 +132,7 @@ def history_of(past: Past) -> History:
         history.resumes = grant_of(None if past.resumes is True else past.resumes)
     if past.bound is not None:
         history.bound = grant_of(past.bound)
-    history.kept, history.done = past.kept, past.done
+    history.kept, history.done, history.level = past.kept, past.done, past.level
     history.interruptions, history.stopped = past.interruptions, past.stopped
     history.waited, history.paused, history.lost, history.overhead = past.waited, past.paused, past.lost, past.overhead
     return history

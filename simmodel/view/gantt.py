@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Unpack
 
 import numpy as np
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import unknown
+from simmodel.metrics.devices import GpuUse
 from simmodel.metrics.packing import pack
 from simmodel.records.task_record import HELD, MOMENTS, PHASES, positions
 from simmodel.view.style import (
@@ -138,6 +139,7 @@ def gantt(
     result: JobRecord,
     *,
     place: str | None = None,
+    by: Literal["node", "gpu"] = "node",
     colour: str = "wait",
     scale: bool = True,
     title: str | None = None,
@@ -154,6 +156,9 @@ def gantt(
     ----------
     place
         its name; default: the first
+    by
+        the rows: nodes, or processors where nodes are not identified; ``"gpu"``: the GPUs of a partition, with the
+        shares and slices of each, where the record tells them apart
     colour
         the property shown by colours: ``"wait"``, ``"job"``, or a column of the jobs such as ``"user"``
     scale
@@ -164,19 +169,27 @@ def gantt(
     Raises
     ------
     InputError
-        if the place or the column does not exist
+        if the place or the column does not exist, or the devices are not told apart
     """
+    if by not in ("node", "gpu"):
+        raise unknown("rows", by, ("node", "gpu"))
     if colour not in ("wait", "job") and colour not in result.jobs:
         raise unknown("colour", colour, dict.fromkeys(["wait", "job", *result.jobs.names]))
     number = _place_number(result, place)
-    runs, which, rows = pieces(result, place)
-    ax = axes(ax, (9.0, 4.0), figsize)
+    names: Sequence[str] = ()
+    if by == "gpu":
+        use = GpuUse(result)
+        runs, (names, which, rows) = use.held, use.strips(str(result.places["place"][number]))
+        jobs = len(result.runs)
+    else:
+        runs, which, rows = pieces(result, place)
+        jobs = int((result.runs["place"] == result.places["place"][number]).sum())
+    ax = axes(ax, (9.0, min(max(4.0, 0.9 + 0.16 * len(names)), 9.0)), figsize)
     nodes = int(result.places["nodes"][number])
-    size = nodes or int(result.places["processors"][number])
+    size = len(names) or nodes or int(result.places["processors"][number])
     height = max(size, int(rows[:, 1].max()) if len(rows) else 1)
     end = np.where(np.isnan(runs["end"]), result.ended, runs["end"])
-    jobs = int((result.runs["place"] == result.places["place"][number]).sum())  # the claims follow
-    job = rows_of(result.jobs["job"], runs["holder"][:jobs])
+    job = rows_of(result.jobs["job"], runs["holder"][:jobs])  # the claims follow
     claims = len(runs) - jobs
     boxes = Boxes(runs["start"][which], end[which], rows[:, 0], rows[:, 1])
     edge = 0.5 if len(which) < 1500 else 0.0
@@ -202,7 +215,12 @@ def gantt(
         shown = boxes.draw(ax, paint[which], edge)
     shown.set_rasterized(len(which) > 1000)
     ax.set_ylim(0, height)
-    ax.set_ylabel("node" if nodes else "processor")
+    if names:
+        step = 1 + len(names) // 40
+        ax.set_ylim(height, 0)
+        ax.set_yticks(np.arange(size)[::step] + 0.5, names[::step])
+    else:
+        ax.set_ylabel("node" if nodes else "processor")
     time_axis(ax, result)
     return tidy(ax, grid="", title=title)
 

@@ -17,7 +17,7 @@ from simmodel.metrics.comparison import compare, metrics_known
 from simmodel.metrics.report import duration, metric_text
 from simmodel.view.gantt import EXACT, gantt, pieces
 from simmodel.view.portfolio_plots import portfolio_page, radar, score_over_time, starts_by_policy
-from simmodel.view.result_plots import cdf, power_over_time, queue, utilisation, value_by_bin
+from simmodel.view.result_plots import cdf, gpus_over_time, power_over_time, queue, utilisation, value_by_bin
 from simmodel.view.style import (
     BLUE,
     INK,
@@ -53,6 +53,7 @@ __all__ = [
     "cdf",
     "comparison",
     "gantt",
+    "gpus_over_time",
     "overview",
     "portfolio_page",
     "power_over_time",
@@ -287,6 +288,7 @@ class ResultPlots(PlotMenu):
     utilisation = Plot(utilisation)
     queue = Plot(queue)
     power = Plot(power_over_time)
+    gpus = Plot(gpus_over_time)
     wait_by_bin = Plot(value_by_bin)
     cdf = Plot(cdf)
     scores = Plot(score_over_time)

@@ -16,6 +16,7 @@ from simmodel.view.style import (
     BLUE,
     COLOURS,
     GREY,
+    INK,
     ORANGE,
     Look,
     Size,
@@ -33,10 +34,12 @@ from simmodel.view.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
+    from simmodel.platform.signals import Signal
     from simmodel.platform.supply import PowerSupply
 
-__all__ = ["cdf", "power_over_time", "queue", "utilisation", "value_by_bin"]
+__all__ = ["cdf", "gpus_over_time", "power_layers", "power_over_time", "queue", "utilisation", "value_by_bin"]
 
 _POINTS = 400
 # Intervals (s) over which a long run is averaged: lengths that keep or level the rhythm of days and weeks.
@@ -162,7 +165,7 @@ def power_over_time(
     result: JobRecord,
     *,
     supply: PowerSupply | None = None,
-    cap: float | Steps | None = None,
+    cap: float | Signal | Steps | None = None,
     colour: str | None = None,
     title: str | None = None,
     figsize: Size | None = None,
@@ -178,13 +181,14 @@ def power_over_time(
     supply
         how power reaches the nodes, as of :func:`simmodel.metrics.power`
     cap
-        W that must not be exceeded, a number or over time: drawn dashed
+        W that must not be exceeded, a number, a signal or steps: drawn dashed
     colour
         any colour of matplotlib, for all power together
     title, figsize, ax
         another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
     """
-    from simmodel.metrics.power_and_energy import power, power_layers
+    from simmodel.metrics.draws import as_steps
+    from simmodel.metrics.power_and_energy import power
 
     ax = axes(ax, figsize=figsize)
     if colour is None and not ax.has_data():
@@ -195,6 +199,8 @@ def power_over_time(
         steps = power(result, supply=supply).scaled(1e-3)
         note = _area(ax, result, steps, colour, COLOURS[2])
     if cap is not None:
+        if not isinstance(cap, int | float | Steps):
+            cap = as_steps(cap, result.started, result.ended)
         limit = (cap if isinstance(cap, Steps) else Steps([result.started], [cap], result.ended)).scaled(1e-3)
         times, values = limit.curve()
         ax.plot(times, values, drawstyle="steps-post", color=GREY, linewidth=1, linestyle=(0, (4, 3)), label="cap")
@@ -206,11 +212,32 @@ def power_over_time(
     return tidy(ax, title=title, default=f"power, {steps.integral() / 3600:,.4g} kWh in all{note}")
 
 
-def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
+def power_layers(result: JobRecord, supply: PowerSupply | None = None) -> dict[str, Steps]:
+    """Return the parts of :func:`simmodel.metrics.power_by_state` in kW, each on those before: the last is all power.
+
+    >>> from simmodel.records import JobRecord
+    >>> from simmodel.work.table import Table
+    >>> places = {"place": ["all"], "processors": [8], "nodes": [0], "idle_power": [100.0], "load_power": [250.0]}
+    >>> result = JobRecord(jobs={"submit": [0], "start": [0], "end": [9], "processors": [4]}, places=Table(places))
+    >>> {name: steps.values.tolist() for name, steps in power_layers(result).items()}
+    {'idle': [0.8], '+ load': [1.4]}
+    """
+    from simmodel.metrics.power_and_energy import power_by_state
+
+    found: dict[str, Steps] = {}
+    total = Steps([result.started], [0.0], result.ended)
+    for name, steps in power_by_state(result, supply=supply).items():
+        total += steps.scaled(1e-3)
+        found[f"+ {name.replace('gpus', 'GPUs')}" if found else name] = total
+    return found
+
+
+def _bands(ax: Axes, layers: Mapping[str, Steps], colours: Sequence[str] = _BANDS) -> str:
     """Fill the band between each layer and the one before; return a note on the averaging."""
-    below, note, most = 0.0, "", 0.0
+    below: NDArray[np.float64] | float = 0.0
+    note, most = "", 0.0
     edges = np.unique(np.concatenate([steps.times for steps in layers.values()])) if layers else np.zeros(0)
-    for (label, steps), colour in zip(layers.items(), cycle(_BANDS), strict=False):
+    for (label, steps), colour in zip(layers.items(), cycle(colours), strict=False):
         whole = Steps(edges, steps.at(edges), steps.end)  # all change at the same instants
         level, note = _levelled(whole)
         times, values = level.curve()
@@ -218,6 +245,50 @@ def _bands(ax: Axes, layers: Mapping[str, Steps]) -> str:
         below, most = values, max(most, float(values.max(initial=0.0)))
     ax.set_ylim(0, 1.05 * most if most > 0 else 1.0)
     return note
+
+
+@drawn
+def gpus_over_time(
+    result: JobRecord,
+    *,
+    title: str | None = None,
+    figsize: Size | None = None,
+    ax: Axes | None = None,
+    **look: Unpack[Look],
+) -> Axes:
+    """Draw the allocated and the idle GPUs in service over time, each type above the others.
+
+    If devices are told apart, a line shows the :meth:`~simmodel.metrics.GpuUse.fragmentation`. A long run is shown as
+    exact averages over hours or days.
+
+    Parameters
+    ----------
+    title, figsize, ax
+        another title (``""``: none); width and height of the new figure, inches; axes to draw on instead
+
+    Raises
+    ------
+    InputError
+        the cluster has no GPUs, or is not known
+    """
+    from simmodel.metrics.devices import GpuUse
+
+    use = GpuUse(result)
+    ax = axes(ax, figsize=figsize)
+    layers, total = {}, Steps([result.started], [0.0], result.ended)
+    for kind in use.types:
+        for label, steps in ((kind or "allocated", use.allocated(kind)), (f"{kind} idle".strip(), use.idle(kind))):
+            total += steps
+            layers[label] = total
+    note = _bands(ax, layers, [each for colour in COLOURS for each in (colour, GREY)])
+    if use.apart():
+        times, values = use.fragmentation().thinned(_POINTS).curve()
+        ax.plot(times, values, drawstyle="steps-post", color=INK, linewidth=1, label="idle, of no use to the mix")
+    legend(ax, "upper left", (1.0, 1.0))
+    ax.set_ylabel("GPUs")
+    time_axis(ax, result)
+    share = 100 * use.allocated().integral() / (total.integral() or 1.0)
+    return tidy(ax, title=title, default=f"allocated GPUs, {share:.1f} % of those in service{note}")
 
 
 @drawn

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from simmodel.work.checkpoint import Kept, Progress
 
-__all__ = ["History"]
+__all__ = ["AtLevel", "History"]
+
+
+class AtLevel(NamedTuple):
+    """The level at which a job runs.
+
+    ``level``: the relative frequency of its nodes; ``factor``: on its times; ``outcome``: how it would end with as much
+    time as it needs; ``over``: the seconds by which its limit cuts it off, which was not stretched; ``limit``: what it
+    requested (s), if it is planned with a prediction.
+    """
+
+    level: float
+    factor: float
+    outcome: str
+    over: float = 0.0
+    limit: float | None = None
 
 
 class History:
@@ -35,6 +50,8 @@ class History:
         how far the execution had come that was suspended, of a job that saves to a storage or over a link
     done
         the share of a job with traffic that was done before
+    level
+        the level at which it runs, or ran when it was suspended; ``None``: none was chosen
     resumes
         the resources with which it starts: those held at its suspension, or those of ``bound``; ``None``: any
     bound
@@ -57,6 +74,7 @@ class History:
         "interruptions",
         "kept",
         "last_start",
+        "level",
         "lost",
         "overhead",
         "paused",
@@ -79,6 +97,7 @@ class History:
         self.done = 0.0
         self.kept: Kept | None = None
         self.progress: Progress | None = None
+        self.level: AtLevel | None = None
         self.resumes: Any = None
         self.bound: Any = None
         self.asked: int | None = None
@@ -94,6 +113,11 @@ class History:
         """Keep the seconds of the whole job, before the first part of its work is done."""
         if self._whole is None:
             self._whole = planned, expected, duration
+
+    @property
+    def whole(self) -> tuple[float, float, float] | None:
+        """The seconds of the whole job, as of :meth:`keep`, before the first part of its work was done."""
+        return self._whole
 
     def requested(self, planned: float) -> float:
         """Return the requested time (s) before a part of the work was done, given the present one."""

@@ -3,6 +3,7 @@
 from simmodel.work.history import History
 from simmodel.work.live_job import (
     OVER,
+    Booting,
     Brokered,
     LiveJob,
     Queued,
@@ -19,6 +20,7 @@ __all__ = [
     "ANY",
     "OVER",
     "PROGRAM",
+    "Booting",
     "Brokered",
     "Dependency",
     "History",

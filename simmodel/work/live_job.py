@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import attrs
 
 from simmodel.environment import Occurrence
 from simmodel.foundation.errors import PolicyError
-from simmodel.work.history import History
+from simmodel.work.history import AtLevel, History
 from simmodel.work.live import LiveWork
 from simmodel.work.outcomes import OUTCOMES
 from simmodel.work.request import JobRequest
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OVER",
+    "Booting",
     "Brokered",
     "LiveJob",
     "Queued",
@@ -336,6 +339,7 @@ class LiveJob(LiveWork):
         if past.asked is not None:
             self.resume_at(past.asked)
             past.asked = None
+        left = self.leave_level()
         job = self._job
         if job is not None and job.checkpoint is not None:
             return  # its system counts what they keep, and plans the rest
@@ -343,12 +347,16 @@ class LiveJob(LiveWork):
             past.executed += float(now - started)
             if not job.has_body:
                 self._duration = max(0.0, self._duration - (now - started) * speed)
+                if left is not None:
+                    self._duration = (self._duration + left.over) / left.factor
+                    planned, expected, _ = past.whole  # type: ignore[misc]
+                    self.plan(planned, expected, self._duration)
                 return
         else:
             past.lost += past.executed + float(now - started)
             past.executed = 0.0
-        if past._whole is not None:
-            self.plan(*past._whole)
+        if past.whole is not None:
+            self.plan(*past.whole)
 
     def suspend(self, now: float, held: Any, speed: float = 1.0, longer: float = 1.0) -> None:
         """Record that it was suspended at ``now`` (s), to resume with the resources that it held.
@@ -368,6 +376,75 @@ class LiveJob(LiveWork):
         self.planned = self._planned = planned * longer if planned > 0.0 else 0.0
         self.expected = self._expected = expected * longer if expected > 0.0 else 0.0
         self._duration = left * longer if left > 0.0 else 0.0
+
+    # ------------------------------------------------------------------ levels
+
+    @property
+    def level(self) -> float | None:
+        """The relative frequency at which it runs, if a policy chose one."""
+        past = self.history
+        return None if past is None or past.level is None else past.level.level
+
+    @property
+    def own_times(self) -> bool:
+        """Whether its times do not follow a level: it has sizes, an end or checkpoints of its own."""
+        spec = self._job
+        return self.elastic is not None or (spec is not None and (spec.own_end or spec.checkpoint is not None))
+
+    def run_at(self, level: float, *, stretch: bool = True, stops: bool = True) -> None:
+        """Run at a relative frequency from now on: what is left takes longer or shorter.
+
+        ``stretch``: its limit does so, too; ``stops``: it is stopped at its limit.
+        """
+        past = self.remember()
+        before = past.level or AtLevel(1.0, 1.0, self._outcome, limit=self._asked if self.predicted else None)
+        past.keep(self.planned, self.expected, self._duration)
+        beta = 1.0 if self._job is None else self._job.frequency_sensitivity
+        factor = beta * (1 / level - 1) + 1
+        longer = factor / before.factor
+        limit = self._asked - past.executed if self.predicted else self.planned
+        if stretch := stretch or self.unrequested:
+            limit *= longer
+        most = limit if stops and (before.over or not stretch) else INFINITY
+        left = (self._duration + before.over) * longer
+        cut = left > most
+        self.plan(min(self.planned * longer, limit), min(self.expected * longer, most), min(left, most))
+        if self.predicted:
+            self.limit_to(past.executed + limit)
+        self._outcome = "timeout" if cut else before.outcome
+        past.level = AtLevel(level, factor, before.outcome, left - most if cut else 0.0, before.limit)
+
+    def leave_level(self) -> AtLevel | None:
+        """Forget the level at which it ran, whose times its caller replaces, and return it; ``None``: it had none."""
+        past = self.history
+        if past is None or past.level is None:
+            return None
+        left, past.level = past.level, None
+        self._outcome = left.outcome
+        if left.limit is not None:
+            self.limit_to(left.limit)
+        return left
+
+    def undo_level(self) -> None:
+        """Take back the level of a start that is taken back, if it had one."""
+        if self.leave_level() is not None:
+            self.plan(*self.remember().whole)  # type: ignore[misc]
+
+    @contextmanager
+    def trying(self, level: float, *, stretch: bool = True, stops: bool = True) -> Iterator[None]:
+        """Ask how a waiting job would do at a relative frequency: it has its times there meanwhile."""
+        kept = self.planned, self.expected, self._duration
+        outcome, history, work, seen = self._outcome, self.history, self._work, self._seen
+        asked = self._asked if self.predicted else None
+        self.history = copy(history)
+        try:
+            self.run_at(level, stretch=stretch, stops=stops)
+            yield
+        finally:
+            self.plan(*kept)
+            self._outcome, self.history, self._work, self._seen = outcome, history, work, seen
+            if asked is not None:
+                self.limit_to(asked)
 
 
 class Brokered(LiveJob):
@@ -499,6 +576,16 @@ class Run(Occurrence):
 
     def __repr__(self) -> str:
         return f"<run of job {self.job.id} on {self.place.name} since {self.started:g}>"
+
+
+class Booting(Run):
+    """What a job holds while its nodes boot, from ``started`` on: it runs from the end of the longest boot on.
+
+    ``processors``: the size at which an elastic job starts; ``None``: that which it prefers.
+    """
+
+    __slots__ = ("processors",)
+    processors: int | None
 
 
 class Queued(Protocol):

@@ -55,14 +55,16 @@ class Measured(Fields):
         return tuple(sorted({at for part in (self.watts, self.cpu, self.gpu) for at, _ in part}))
 
 
-def _steps(given: Any, name: str) -> Steps:
+def _steps(given: Given, name: str) -> Steps:
     """Return a number, pairs or a text ``"0:200;60:350"`` as steps."""
+    pairs: Any
     try:
-        if isinstance(given, str) and ":" in given:
-            given = [pair.split(":") for pair in given.split(";")]
         if isinstance(given, str):
-            given = parse_quantity(given, "W")
-        pairs = given if isinstance(given, Iterable) else [(0.0, given)]
+            pairs = (
+                [pair.split(":") for pair in given.split(";")] if ":" in given else [(0.0, parse_quantity(given, "W"))]
+            )
+        else:
+            pairs = given if isinstance(given, Iterable) else [(0.0, given)]
         found = tuple((float(at), float(value)) for at, value in pairs)
     except (InputError, TypeError, ValueError):
         found = ()

@@ -69,6 +69,11 @@ def _not_negative(_instance: Job | Dependency, attribute: attrs.Attribute[_Numbe
         raise InputError(f"{attribute.name}: must be >= 0, got {value!r}")
 
 
+def _share(_instance: Job, attribute: attrs.Attribute[float], value: float) -> None:
+    if isinstance(value, bool | str) or not 0 <= value <= 1:
+        raise InputError(f"{attribute.name}: must be a number from 0 to 1, got {value!r}")
+
+
 def _one_of(*accepted: str) -> Callable[[Job | Dependency, attrs.Attribute[str], str], None]:
     def check(_instance: Job | Dependency, attribute: attrs.Attribute[str], value: str) -> None:
         if value not in accepted:
@@ -267,6 +272,9 @@ class Job(Fields):
         steps, as ``[(0, 200), (60, 350)]``, from a second of its run on; or by ``cpu`` and ``gpu`` the shares of its
         cores and GPUs that are busy, as ``{"cpu": 0.5, "gpu": [(0, 1), (60, 0)]}``. Figures of energy use it instead
         of the watts of its nodes under load; policies do not see it
+    frequency_sensitivity
+        how much longer it runs on nodes at a lower frequency, from 0 (as long) to 1 (in proportion to the clock): at a
+        relative frequency f its times are multiplied by ``frequency_sensitivity * (1 / f - 1) + 1``
     grace
         seconds that a body has to clean up after the interrupt that stops it (Slurm's ``KillWait``); then it is killed
     inputs, outputs
@@ -348,7 +356,8 @@ class Job(Fields):
     gpu: str = ""
     gpu_memory: float = attrs.field(default=0.0, converter=in_bytes)
     slack: float | None = attrs.field(default=None, converter=in_seconds, validator=_not_negative)
-    power: Any = attrs.field(default=None, converter=power_cell)
+    power: Any = attrs.field(default=None, converter=attrs.converters.optional(power_cell))
+    frequency_sensitivity: float = attrs.field(default=1.0, validator=_share)
 
     @processors.default
     def _default_processors(self) -> int:
@@ -505,7 +514,8 @@ class Job(Fields):
         named = self.queue is not None or self.partition is not None or self.partitions
         shaped = self.nodes is not None or self.gpus_per_node or self.memory_per_node or self.amounts or self.exclusive
         extra = self.own_end or self.cancel is not None or self.elastic is not None or self.checkpoint is not None
-        return not (named or shaped or extra or self.options or self.slack)
+        paced = self.slack or self.frequency_sensitivity != 1
+        return not (named or shaped or extra or self.options or paced)
 
     @property
     def never_ran(self) -> bool:
@@ -636,6 +646,7 @@ class JobRequest:
         "cores_per_node",
         "dependencies",
         "exclusive",
+        "frequency_sensitivity",
         "gpu",
         "gpu_memory",
         "gpus_per_node",
@@ -690,6 +701,7 @@ class JobRequest:
         self.options = job.options
         self.chunks = job.chunks
         self.slack = job.slack
+        self.frequency_sensitivity = job.frequency_sensitivity
 
     def __repr__(self) -> str:
         return f"<request of job {self.id if self.id is not None else self.name}: {self.processors} processors>"

@@ -45,7 +45,7 @@ __all__ = [
     "shares_in",
 ]
 
-_DETAILS = ("preceding", "priority", "cancel", "exit_code", "slack", "power")
+_DETAILS = ("preceding", "priority", "cancel", "exit_code", "slack", "power", "frequency_sensitivity")
 _SHAPES = ("nodes", "cores_per_node", "gpus_per_node", "gpu", "memory_per_node", "chunks", "exclusive")
 _ELASTIC = ("minimum", "maximum", "serial")
 _USED = {
@@ -243,6 +243,7 @@ def jobs_of_rows(
                 exit_code=known.get("exit_code"),
                 slack=known.get("slack"),
                 power=known.get("power"),
+                frequency_sensitivity=known.get("frequency_sensitivity", 1.0),
                 checkpoint=checkpoint_of(known) if saves else None,
                 **asked,
             ),
@@ -356,6 +357,7 @@ COLUMNS: Mapping[str, str] = {
     "priority": "higher first",
     "slack": "s that its start may be put off after its submission",
     "power": "measured W of each node, or steps 0:200;60:350, or busy shares cpu=0.5 gpu=0:1;60:0",
+    "frequency_sensitivity": "from 0 to 1: how much longer it runs at a lower frequency; unknown: 1",
     "checkpoint_interval": "s of work between two checkpoints; 0 or unknown: it writes none",
     "checkpoint_cost": "s of a checkpoint",
     "checkpoint_restart": "s of reading a checkpoint",
@@ -513,6 +515,8 @@ class Workload:
             columns["slack"] = [nan if job.slack is None else job.slack for job in specs]
         if any(job.power is not None for job in specs):
             columns["power"] = power_column([job.power for job in specs])
+        if any(job.frequency_sensitivity != 1 for job in specs):
+            columns["frequency_sensitivity"] = [job.frequency_sensitivity for job in specs]
         if any(job.checkpoint is not None for job in specs):
             columns |= checkpoint_columns([job.checkpoint for job in specs])
         workload = cls(columns, name=name, processors=processors)

@@ -16,6 +16,7 @@ from tests.helpers.data_files import data_file
 
 PROCESSORS = {
     "burst-buffer": 2388 + 9688,
+    "frontier": 9472 * 64,
     "gpu-cluster": 8 * 32 + 16 * 64,
     "kth-sp2": 100,
     "polaris": 552,

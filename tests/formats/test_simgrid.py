@@ -11,6 +11,7 @@ import pytest
 from simmodel import Environment, InputError, Job, Network, Policy, Start, View, load_platform, simulate, start
 from simmodel.cli import main
 from simmodel.formats import SimGridPlatform, read_simgrid
+from simmodel.formats.simgrid import SimGridHost
 from simmodel.platform import (
     ArchitectureSpec,
     ClusterSpec,
@@ -19,6 +20,8 @@ from simmodel.platform import (
     MachineSpec,
     MemoryPoolSpec,
     NetworkSpec,
+    NodePower,
+    NodeSpec,
     ProcessorSpec,
     from_dict,
     read_toml,
@@ -178,6 +181,15 @@ CLUSTER = 'prefix="n" suffix="" radical="0-3" speed="1Gf" bw="1GBps" lat="1us"'
             "p.xml, line 2: sharing_policy must be one of SHARED, SPLITDUPLEX, FULLDUPLEX, got 'FATPIPE'",
         ),
         (
+            ['<host id="a" speed="1Gf"><prop id="wattage_per_state" value="95:-3"/></host>'],
+            "p.xml, line 2: wattage_per_state must be watts such as 95.0:170.0:200.0 for each power state, got '95:-3'",
+        ),
+        (
+            ['<host id="a" speed="1Gf"><prop id="sleep_pstates" value="1:2"/></host>'],
+            "p.xml, line 2: sleep_pstates must be numbers of power states with watts to sleep, to stop and to boot, "
+            "such as 13:14:15, got '1:2'",
+        ),
+        (
             ['<host id="a" speed="1Gf"><prop id="wattage_per_state" value="low"/></host>'],
             "p.xml, line 2: wattage_per_state must be watts such as 95.0:170.0:200.0 for each power state, got 'low'",
         ),
@@ -237,6 +249,58 @@ def test_hosts_have_cores_speeds_disks_and_properties() -> None:
     assert (disk.name, disk.capacity, disk.read_bandwidth, disk.write_bandwidth) == ("d", 500 * 2**30, 1e8, 4e7)
     with pytest.raises(InputError, match="must have a host that runs jobs"):
         _ = found.spec
+
+
+def host_with(speeds: str, cores: int = 4, **properties: str) -> SimGridHost:
+    props = "".join(f'<prop id="{name}" value="{value}"/>' for name, value in properties.items())
+    return platform(f'<host id="a" speed="{speeds}" core="{cores}">{props}</host>').hosts[0]
+
+
+def test_power_states_are_levels_and_states_of_sleep() -> None:
+    """Numbers of the taurus node as Batsim's platforms have them: 1 flop at 0.01 flop/s takes 100 s."""
+    watts = "95.0:190.738, 95.0:180.0, 9.75:9.75, 101.0:101.0, 125.17:125.17"
+    host = host_with(
+        "100Mf, 80Mf, 1e-9Mf, 0.5f, 0.01f", wattage_per_state=watts, sleep_pstates="2:3:4", wattage_off="9"
+    )
+    assert host.power == NodePower(
+        idle=95, levels=[(1.0, 190.738), (0.8, 180.0)], off=9.75, boot=("100s", 125.17), stop=("2s", 101)
+    )
+    assert host.passed_over == ()
+    assert host.node == NodeSpec(cores=4, power=host.power)
+
+
+@pytest.mark.parametrize(
+    ("speeds", "cores", "watts", "power"),
+    [
+        ("1Gf", 4, "95:200", NodePower(idle=95, load=200)),
+        ("1Gf", 4, "95:95:200", NodePower(idle=95, load=200)),
+        ("1Gf", 4, "95:200:200", NodePower(idle=95, load=200, model="node")),
+        ("1Gf", 1, "95:120:200", NodePower(idle=95, load=200)),
+        ("1Gf", 4, "120", NodePower(idle=120, load=120)),
+    ],
+)
+def test_watts_of_a_host_without_rest(speeds: str, cores: int, watts: str, power: NodePower) -> None:
+    host = host_with(speeds, cores, wattage_per_state=watts)
+    assert (host.power, host.passed_over) == (power, ())
+
+
+def test_watts_that_are_passed_over_are_counted_and_said(tmp_path: Path) -> None:
+    props = '<prop id="wattage_per_state" value="95:120:200, 93:115:170, 96:96:96"/><prop id="wattage_off" value="10"/>'
+    text = f'<cluster id="c" {CLUSTER} core="4">{props}<prop id="sleep_pstates" value="2:2:2"/></cluster>'
+    found = platform(text.replace('"1Gf"', '"1Gf, 0.5Gf"'))
+    assert found.report.skipped == {
+        "hosts with other idle watts at slower power states": 4,
+        "hosts whose watts with few cores in use are not those when idle": 4,
+        "hosts that sleep without the times of their switches": 4,
+        "hosts with watts when off, in which they do not sleep": 4,
+    }
+    assert found.spec.description == str(found.report)
+    assert found.spec.partitions[0].nodes[0].power == NodePower(idle=95, levels=[(1, 200), (0.5, 170)])
+    faster = host_with("1Gf, 2Gf, 2Gf", wattage_per_state="9:9, 9:10, 9:10", sleep_pstates="1:1:1, 2:2:2")
+    assert faster.passed_over == (
+        "hosts with power states that are not slower than the first, or as slow as another",
+        "hosts with further states of sleep",
+    )
 
 
 def test_hosts_of_speed_0_do_not_compute(tmp_path: Path) -> None:

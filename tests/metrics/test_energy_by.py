@@ -1,21 +1,26 @@
 """Whose the energy is: jobs and idle add up to the whole, which equals sums by hand."""
 
+import attrs
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Job, Workload, load_result, simulate, start
+from simmodel import Cluster, Environment, Job, Workload, load_result, simulate, start
+from simmodel.catalogue import load_platform
 from simmodel.cli import main
-from simmodel.metrics import energy, energy_by, footprint, power, power_by_state
+from simmodel.metrics import energy, energy_by, footprint, node_energy, power, power_by_state
 from simmodel.platform import (
     ClusterSpec,
     Conversion,
     DeviceSpec,
+    NodePower,
     NodeSpec,
     OutageSpec,
     PartitionSpec,
     PowerSupply,
     Signal,
+    read_toml,
+    write_toml,
 )
 from simmodel.work import Elastic
 from tests.metrics.test_energy import on_nodes
@@ -37,32 +42,55 @@ def busy(nodes: int, run: float, submit: float = 0.0, user: str = "eve") -> Job:
 
 
 def test_frontier_as_raps_has_it():
-    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
-    assert (round(idle, 2), round(load, 2)) == (652.31, 2772.71)
-    fixed = 74 * 8 * 4 * 250 + 25 * 8473.47  # switches and CDUs
-    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
-    result = simulate(frontier(9472), [busy(9472, 3600.0, 60.0), Job(run=60.0)], "easy")
-    drawn = power(result, supply=supply).values / 1e6
-    assert [round(each, 2) for each in drawn[1:].tolist()] == [28.20]
-    with_one = simulate(frontier(9472), [Job(processors=1, run=10.0, submit=50.0), busy(1, 1.0)], "easy")
-    assert round(power(with_one, supply=supply).at([20.0])[0] / 1e6, 2) == 7.28
+    spec = load_platform("frontier")
+    node, gpu = spec.partitions[0].nodes[0], spec.partitions[0].devices[0]
+    in_node, rectifier = spec.supply.conversions
+    watts = [node.idle_power + 4 * gpu.idle_power, node.load_power + 4 * gpu.load_power]
+    assert in_node.taken(watts).round(2).tolist() == [652.31, 2772.71]
+    assert (rectifier.nodes, spec.supply.fixed) == (4, 74 * 8 * 4 * 250 + 25 * 8473.47)  # switches and CDUs
+    result = simulate(spec, [busy(9472, 3600.0, 60.0), Job(run=60.0)], "easy")
+    assert (power(result).at([1000.0])[0] / 1e6).round(2) == 28.20
+    almost_idle = simulate("frontier", [Job(processors=1, run=10.0, submit=50.0), busy(1, 1.0)], "easy")
+    assert (power(almost_idle).at([20.0])[0] / 1e6).round(2) == 7.28
 
 
-def test_a_day_on_frontiers_nodes_is_a_plain_sum():
+def test_a_day_of_frontier_is_a_plain_sum():
     """Losses are linear here, so that each node-second in use adds the same."""
-    rng, nodes, fixed = np.random.default_rng(5), 512, 8e4
-    idle, load = SIVOC.taken([90 + 352 + 184.26, 280 + 2240 + 184.26]).tolist()
-    supply = PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=fixed)
-    jobs = [busy(int(rng.integers(1, 160)), float(rng.uniform(60, 20000)), 1500.0 * i, "ab"[i % 2]) for i in range(58)]
-    result = simulate(frontier(nodes), jobs, "easy")
+    rng, nodes = np.random.default_rng(5), 9472
+    spec = load_platform("frontier")
+    sizes = np.minimum(rng.lognormal(3.0, 2.0, 96).astype(int) + 1, nodes).tolist()
+    jobs = [busy(size, float(rng.uniform(60, 20000)), 900.0 * i, "ab"[i % 2]) for i, size in enumerate(sizes)]
+    result = simulate(spec, jobs, "easy")
     span = result.ended - result.started
+    assert span > 86400
     used = sum(job.nodes * job.run for job in jobs)
-    watts = [(each + 17 / 4) / 0.96 for each in (idle, load)]
-    by_hand = span * fixed + nodes * span * watts[0] + used * (watts[1] - watts[0])
-    assert energy(result, supply=supply).total == pytest.approx(by_hand, rel=1e-12)
-    table = energy_by(result, "user", supply=supply)
+    at_node = [(90 + 352 + 184.26 + 13) / 0.98, (280 + 2240 + 184.26 + 13) / 0.98]
+    idle, load = [(each + 17 / 4) / 0.96 for each in at_node]
+    by_hand = span * spec.supply.fixed + nodes * span * idle + used * (load - idle)
+    assert energy(result).total == pytest.approx(by_hand, rel=1e-12)
+    assert power(result).integral() == pytest.approx(by_hand, rel=1e-12)
+    table = energy_by(result, "user")
     assert table["energy"].sum() == pytest.approx(by_hand, rel=1e-12)
     assert table["user"].tolist() == ["a", "b", "idle"]
+    in_nodes = used * 4 * 560 + (nodes * span - used) * 4 * 88  # the GPUs alone
+    in_nodes += used * 464.26 + (nodes * span - used) * 274.26
+    assert energy(result, supply=PowerSupply()).total == pytest.approx(in_nodes, rel=1e-12)
+
+
+def test_the_losses_of_a_cluster_are_in_its_files_and_in_stored_results(tmp_path):
+    spec = attrs.evolve(frontier(4), supply=PowerSupply(conversions=[SIVOC, RECTIFIER], fixed=70, pue=1.25))
+    write_toml(spec, tmp_path / "machine.toml")
+    assert read_toml(tmp_path / "machine.toml") == spec
+    jobs = [busy(2, 50.0), Job(run=9)]
+    result = simulate(spec, jobs, "easy")
+    assert energy(result) == energy(simulate(frontier(4), jobs, "easy"), supply=spec.supply)
+    assert node_energy(result)["energy"].sum() == energy(result, supply=PowerSupply()).total
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert energy(load_result(tmp_path / "run.sqlite")) == energy(result)
+    both = simulate({"one": spec, "other": frontier(2)}, jobs, "round-robin")
+    with pytest.raises(ValueError, match="supply: must be given: each of the clusters has its own"):
+        energy(both)
+    assert energy(both, supply=PowerSupply()).total > 0
 
 
 def test_three_jobs_on_one_host_share_its_watts():
@@ -79,6 +107,40 @@ def sums_up(result, **how):
         assert energy_by(result, by, **how)["energy"].sum() == pytest.approx(total, rel=1e-12)
     assert power(result, **how).integral() == pytest.approx(total, rel=1e-12)
     return total
+
+
+def test_nodes_say_themselves_whether_their_load_is_switched(tmp_path):
+    switched, linear = (
+        NodeSpec(cores=4, power=NodePower(idle=100, load=300, model=model)) for model in ("node", "linear")
+    )
+    jobs = [Job(processors=1, run=10), Job(nodes=1, cores_per_node=4, run=10)]
+    cluster = ClusterSpec(partitions=[PartitionSpec(nodes=[switched, linear], placement="first-fit")])
+    result = simulate(cluster, jobs, "easy")
+    assert result.runs["nodes"].tolist() == [(0,), (1,)]
+    assert energy_by(result)["energy"].tolist() == [3000, 3000, 0]
+    assert energy_by(result, model="linear")["energy"].tolist() == [1500, 3000, 0]
+    result.to_sqlite(tmp_path / "run.sqlite")
+    assert energy_by(load_result(tmp_path / "run.sqlite"))["energy"].tolist() == [3000, 3000, 0]
+    only = simulate(ClusterSpec(partitions=[PartitionSpec(nodes=[switched])]), jobs[:1], "easy")
+    assert energy(only).total == sums_up(only) == node_energy(only)["energy"].sum() == 3000
+
+
+def test_joules_are_of_seconds_whatever_the_unit_of_time():
+    """2 of 4 cores for 10 min draw 20 W, and 10 W stand by for 10 min more."""
+    env = Environment(unit="min")
+    node = NodeSpec(cores=4, idle_power=10, load_power=30)
+    cluster = Cluster(env, ClusterSpec(partitions=[PartitionSpec(nodes=[node])]), "easy")
+    cluster.submit(Job(processors=2, run=10))
+    cluster.submit(Job(processors=4, run=10, submit=0))
+    env.run()
+    result = cluster.result()
+    assert result.time_unit == "min"
+    assert energy(result).total == sums_up(result) == 600 * (20 + 30)
+    assert node_energy(result)["energy"].tolist() == [600 * 50]
+    assert result.metrics(signals={"price": Signal([0, 600], [1, 2], end=1e4)})["costs"]["price"] == pytest.approx(
+        footprint(result, Signal([0, 600], [1, 2], end=1e4))
+    )
+    assert energy_by(result, "job", model="node", load_power=10)["energy"].tolist() == [6000, 6000, 0]
 
 
 ROWS = st.lists(
@@ -203,6 +265,7 @@ def test_the_pue_follows_load_and_weather():
         (lambda: Conversion(efficiency=1.2), "efficiency: must be above 0 and at most 1, got 1.2"),
         (lambda: Conversion(efficiency=[(5, 0.9), (2, 0.8)]), "efficiency: must have increasing watts"),
         (lambda: Conversion(loss=-3), "loss: must be watts >= 0, got -3"),
+        (lambda: attrs.evolve(frontier(4), supply=PowerSupply(pue=lambda watts: 1.1)), "supply.pue: must be a number"),
         (lambda: Job(run=1, power=-5), "power: must be watts >= 0, got -5"),
         (lambda: Job(run=1, power=[(0, 5), (0, 9)]), "power: must be a number, or pairs of increasing seconds from 0"),
         (lambda: Job(run=1, power={"cpu": 1.5}), "power.cpu: must be shares from 0 to 1, got 1.5"),

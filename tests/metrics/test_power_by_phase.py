@@ -6,11 +6,14 @@ from typing import Any
 
 import attrs
 import pytest
+from hypothesis import given, settings, strategies as st
 
-from simmodel import simulate
+from simmodel import load_platform, metrics, simulate
 from simmodel.foundation.errors import InputError
+from simmodel.metrics import energy_by, footprint, power, power_by_state
 from simmodel.metrics._examples import two_kinds
 from simmodel.metrics.processors import energy, load
+from simmodel.platform import PowerSupply, Signal
 from simmodel.platform.kinds import to_dict
 from simmodel.platform.machine import ArchitectureSpec, MachineSpec, MemoryPoolSpec, ProcessorSpec
 from simmodel.platform.network import LinkSpec
@@ -74,3 +77,49 @@ def test_a_power_is_not_negative() -> None:
     with pytest.raises(InputError, match="setup_power"):
         server({}, {"setup_power": -1})
     assert energy(two_kinds()).total == 141.0
+
+
+SLOW = load_platform("hetsim-slow-setup")
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data())
+def test_whose_the_energy_of_a_machine_is_adds_up_to_that_of_its_processors(data: st.DataObject) -> None:
+    watts = {name: data.draw(st.sampled_from([None, 3.0, 40.5])) for name in ("setup_power", "transfer_power")}
+    kinds = [
+        attrs.evolve(each, idle_power=3 + i, load_power=20.5 * (i + 1), **watts)
+        for i, each in enumerate(SLOW.processors)
+    ]
+    spec = attrs.evolve(SLOW, processors=kinds, time_unit="s")
+    policy = data.draw(st.sampled_from(["hrr", "heft", "earliest-finish"]))
+    until = data.draw(st.sampled_from([None, 50.0, 300.0]))
+    result = simulate(
+        spec, f"layered:n={data.draw(st.integers(1, 30))}", policy, seed=data.draw(st.integers(0, 9)), until=until
+    )
+    whole = load(result)["energy"]
+    assert energy_by(result, "place")["energy"].tolist() == pytest.approx(whole.tolist(), rel=1e-12)
+    price = Signal([0, 70, 110], [2.0, 0.5, 1.0], end=1e6)
+    for by in ("task", "state", "processor"):
+        table = energy_by(result, by, {"price": price})
+        assert table["energy"].sum() == pytest.approx(whole.sum(), rel=1e-12)
+        assert table["price"].sum() == pytest.approx(footprint(result, price), rel=1e-12)
+    assert power(result).integral() == pytest.approx(whole.sum(), rel=1e-12)
+    both, before = metrics.energy(result), energy(result)
+    assert (both.idle, both.load) == pytest.approx((before.idle, before.load), rel=1e-12)
+    parts = power_by_state(result)
+    assert sum(each.integral() for each in parts.values()) == pytest.approx(whole.sum(), rel=1e-12)
+
+
+def test_whose_the_energy_of_a_small_machine_is() -> None:
+    """The core: 3 s of a at 11 W, 1 s for b at 11 W, 3 s idle at 1 W. The GPU: 3 s idle at 2 W, 4 s of b at 22 W."""
+    result = two_kinds()
+    assert energy_by(result)["energy"].tolist() == [33, 11 + 88, 3 + 6]
+    assert energy_by(result, "place")["energy"].tolist() == [47, 94]
+    assert energy_by(result, "state")["state"].tolist() == ["idle", "load", "setup", "transfer"]
+    doubled = PowerSupply(fixed=10, pue=2)
+    assert energy_by(result, "place", supply=doubled)["energy"].tolist() == [94, 188, 140]
+    with pytest.raises(InputError, match="unknown column of tasks 'user'"):
+        energy_by(result, "user")
+    result.spec = attrs.evolve(result.spec, time_unit="ms")
+    with pytest.raises(InputError, match="signals: must be none: the time of the machine is in ms, not in s"):
+        footprint(result, Signal([0], [1], end=9))

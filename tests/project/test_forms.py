@@ -11,7 +11,7 @@ from tests.helpers.new_process import environment
 from tests.helpers.paths import ROOT
 
 
-def forms(*words: str) -> "subprocess.CompletedProcess[str]":
+def forms(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(ROOT / "benchmarks/forms.py"), *words]
     return subprocess.run(command, env=environment(), cwd=ROOT, capture_output=True, encoding="utf-8")
 

@@ -228,7 +228,7 @@ def test_places_that_change_are_kept():
 
 
 def test_nodes_and_powers_come_from_the_description_of_the_place():
-    kind = Some(count=2, cores=4, idle_power=100.0, load_power=200.0)
+    kind = Some(count=2, cores=4, idle_power=100.0, load_power=200.0, gpu_types={}, watts=Some(levels=()))
     rack = Some(name="rack", capacity=8, spec=Some(nodes=(kind,), idle_power=0.0, load_power=0.0))
     result = JobRecorder(simpy.Environment(), places=[rack]).record(Result)
     assert list(result.places.rows()) == [

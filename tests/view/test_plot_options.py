@@ -26,12 +26,14 @@ CHOSEN = simulate(4, JOBS, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
 BROKERED = simulate({"a": 4, "b": 4}, {"a": JOBS}, "sgs-t")
 MACHINE: MachineResult = simulate("hetsim-slow", "random:tasks=10", "heft")
 GRID = simulate(SPEC := tiered_grid(3, files=5, seed=1), grid_jobs(SPEC, 10, seed=1), "round-robin")
+GPUS = simulate("gpu-cluster", [Job(nodes=1, gpus_per_node=1, run=10)], "easy")
 PLOTS = [
     *((GRID.plot, name) for name in ("sites", "flows", "map", "overview")),
     *((each.plot, name) for each in (RESULT, BROKERED, MACHINE) for name in dir(each.plot) if not name.startswith("_")),
     *((CHOSEN.plot, name) for name in ("scores", "starts_by_policy")),
+    (GPUS.plot, "gpus"),
 ]
-NOT_OF_A_PORTFOLIO = ("scores", "starts_by_policy")
+OF_SOME = {"scores": CHOSEN.plot, "starts_by_policy": CHOSEN.plot, "gpus": GPUS.plot}
 
 
 @pytest.fixture(autouse=True)
@@ -41,8 +43,8 @@ def _close():
 
 
 def drawn(faces, name):
-    if faces is not CHOSEN.plot and name in NOT_OF_A_PORTFOLIO:
-        pytest.skip("the run was not under a portfolio")
+    if OF_SOME.get(name, faces) is not faces:
+        pytest.skip("the run has no such figures")
     return getattr(faces, name)
 
 

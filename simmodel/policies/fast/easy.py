@@ -84,7 +84,7 @@ class FastEasy:
         if seen is not None and seen[0] == place.version and self._stands(view, seen):
             return ()
         if waiting.count == 1 and place.fits(job := waiting.head()):
-            return (new_start((job, place, None, None, None)),)
+            return (new_start((job, place, None, None, None, None, True)),)
         return self._at(view, place)
 
     def _stands(self, view: View, last: tuple[int, LiveJob, Callable[[Iterable[LiveJob]], bool]]) -> bool:
@@ -98,7 +98,9 @@ class FastEasy:
             return at_each_place(view, self._at)
         if view.waiting.count == 1 and not self._promises and not any(place.running.endless for place in view.places):
             (entries,) = set(view.choices.values())
-            return [new_start((each, each.place, None, None, None)) for each in entries if each.place.fits(each)][:1]
+            return [
+                new_start((each, each.place, None, None, None, None, True)) for each in entries if each.place.fits(each)
+            ][:1]
         if not self._roomy(view):
             return ()
         return chain(self.held.start_firsts(view), at_each_place(view, self._at))
@@ -113,6 +115,7 @@ class FastEasy:
             for place in view.places
             if (place.free > 0 and (not place.simple or place.free >= at(place).lanes(candidates).narrowest))
             or place.running.endless
+            or place.dozing is not None
         }
 
     def _at(self, view: View, place: Pool) -> Iterator[Decision]:
@@ -137,7 +140,11 @@ class FastEasy:
 
     def _none_fits(self, view: View, place: Pool) -> bool:
         """Whether no decision is to be made, since less is free than any job takes."""
-        return not self._promises and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        return (
+            not self._promises
+            and not place.dozing
+            and place.free < view.waiting.at(place).lanes(self._candidates).narrowest
+        )
 
     # ------------------------------------------------------------------ by counting
 
@@ -150,7 +157,7 @@ class FastEasy:
         queue = waiting.by(order)
         # start_heads, inlined:
         while (head := queue.head()) is not None and head.width <= place.free and place.fits(head):
-            yield new_start((head, place, None, None, None))
+            yield new_start((head, place, None, None, None, None, True))
         if head is None or (place.free <= 0 and not (promises or place.running.endless)):
             return
         if head in view.choices and (head := self.held.first(view, place, head)) is None:
@@ -176,7 +183,7 @@ class FastEasy:
             # Else it is expected to end at another instant than assumed here:
             holds = holds and job.expected == requested and not place.paced
             exact = exact and (requested > limit) == (now + requested > at)  # but for rounding
-            yield new_start((job, place, None, None, None))
+            yield new_start((job, place, None, None, None, None, True))
         if not promises:
             lasts = holds and not place.running.endless  # what is kept beside endless work is noted at each decision
             self._blocked[place] = (place.version if lasts else -1, head, at, extra, exact)
@@ -208,7 +215,7 @@ class FastEasy:
         holds = found.expected == requested < INFINITY and (requested > limit) == (now + requested > at)
         holds = holds and not place.paced
         self._blocked[place] = (version + 1 if holds else -1, head, at, extra, holds)
-        return (new_start((found, place, None, None, None)),)
+        return (new_start((found, place, None, None, None, None, True)),)
 
     # ------------------------------------------------------------------ elsewhere
 
@@ -228,7 +235,7 @@ class FastEasy:
 
     def _by_rule(self, view: View, place: Pool, head: LiveJob) -> Iterator[Decision]:
         """Decide by the rule, as long as a job could start."""
-        at, lasts = INFINITY, not (place.consumables.capacity or place.paced)
+        at, lasts = INFINITY, not (place.consumables.capacity or place.paced or place.dozing is not None)
         for decision in () if self._none_fits(view, place) else self._rule(view, place, head):
             if type(decision) is Reserve:
                 at = decision.at

@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from simmodel.policies.fast.count_plan import CountPlan
+from simmodel.policies.spare import ahead
 from simmodel.resources.pools.node_profile import NodeGaps, shape_of
 from simmodel.scheduling.protocol import Start
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from simmodel.resources.pools.node_profile import NodeTimes
     from simmodel.resources.pools.nodes import NodePool
     from simmodel.resources.pools.running import Entry
-    from simmodel.scheduling.protocol import OrderLike
+    from simmodel.scheduling.protocol import Decision, OrderLike
     from simmodel.scheduling.waiting import WaitingQueue
     from simmodel.work.job import LiveJob
 
@@ -96,10 +99,27 @@ class NodePlan(CountPlan):
             self._profile.give_back(run.started, end, allocation if planned is None else planned)
         super().started(entry)
 
+    def decide(self) -> Iterator[Decision]:
+        """Bring the plan up to date, start the jobs planned for now, and wake the nodes of others in time."""
+        place = self._place
+        if self._profile is not None:
+            self._profile.ready = None if place.dozing is None else place.dozing.by_node()
+        yield from super().decide()
+        for job, (at, _) in list(self._starts.items()) if place.dozing is not None else ():
+            allocation, dozing = self._where[job], place.dozing
+            if dozing is not None and dozing.asleep_in(allocation) and job.state == "waiting":
+                if dozing.begins_now(job, at, allocation):
+                    yield Start(job, place, None, allocation)
+                else:
+                    yield from ahead(place, job, at, allocation)
+
     def _new_profile(self) -> NodeGaps:
         self._where.clear()
         self._witness, self._spare = None, -1
-        return NodeGaps(self._place.env._now, self._times)
+        profile = NodeGaps(self._place.env._now, self._times)
+        dozing = self._place.dozing
+        profile.ready = None if dozing is None else dozing.by_node()
+        return profile
 
     def _plan(self, job: LiveJob) -> float:
         request, requested = self._place.request_for(job), job.planned

@@ -344,16 +344,20 @@ class NodeTable:
 
     @property
     def complete(self) -> bool:
+        """Whether all nodes are up."""
         return bool((self.free[0] >= 0).all())
 
     @property
     def cores(self) -> int:
+        """How many cores are free."""
         return int(np.maximum(self.free[0], 0).sum())
 
     def copy(self) -> Self:
+        """Return a copy."""
         return self._with(self.free.copy())
 
     def full(self) -> Self:
+        """Return the table with nothing taken."""
         return self._with(self.capacity.copy())
 
     def state(self) -> Any:
@@ -395,6 +399,7 @@ class NodeTable:
         self._move(part, -1)
 
     def release(self, part: Allocation) -> None:
+        """Give parts of nodes back."""
         self._move(part, 1)
 
     def _move(self, part: Allocation, sign: int) -> None:

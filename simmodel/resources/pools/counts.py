@@ -407,7 +407,7 @@ class PoolProfile:
         for part in self._parts.values():
             part.advance(now)
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Any:
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, _booted: Any = None) -> Any:
         """Return a grant to start the job with now, or ``None``: planned work cannot move to other processors."""
         return self.fits(job, duration)
 

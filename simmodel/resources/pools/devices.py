@@ -53,6 +53,8 @@ class DeviceTable(NodeTable):
         the number of the type of each device, -1 where there is none
     gpu_of
         the number of the GPU in its node to which each device belongs
+    place_of
+        the place of each device in its GPU
     kinds
         what is known of each type
     users
@@ -70,7 +72,6 @@ class DeviceTable(NodeTable):
 
     __slots__ = (
         "_asks",
-        "_begin",
         "_changed",
         "_scored",
         "all_devices",
@@ -78,6 +79,7 @@ class DeviceTable(NodeTable):
         "gpu_of",
         "kind_of",
         "kinds",
+        "place_of",
         "users",
     )
 
@@ -87,7 +89,7 @@ class DeviceTable(NodeTable):
     gpu_of: NDArray[np.int64]
     users: NDArray[np.int64]
     kinds: dict[str, DeviceSpec | None]
-    _begin: NDArray[np.int64]  # the place of each device in its GPU
+    place_of: NDArray[np.int64]
     _asks: dict[tuple[float, str, float], Ask]
     _changed: list[int]  # nodes, in the order of their changes
     # By request, the scores of nodes, and how many changes these know:
@@ -116,7 +118,7 @@ class DeviceTable(NodeTable):
                 parts[row, number] = WHOLE // places
                 kinds[row, number], gpus[row, number], begins[row, number] = names.index(name), gpu, begin
         counts = [kind.count for kind in partition.nodes]
-        table.all_devices, table.kind_of, table.gpu_of, table._begin = (
+        table.all_devices, table.kind_of, table.gpu_of, table.place_of = (
             np.repeat(each, counts, axis=1) for each in (parts, kinds, gpus, begins)
         )
         table.devices = table.all_devices.copy()
@@ -129,16 +131,18 @@ class DeviceTable(NodeTable):
     def _with(self, free: NDArray[np.float64]) -> Self:
         table = super()._with(free)
         table.all_devices, table.kind_of, table.gpu_of = self.all_devices, self.kind_of, self.gpu_of
-        table.kinds, table._begin, table._asks = self.kinds, self._begin, self._asks
+        table.kinds, table.place_of, table._asks = self.kinds, self.place_of, self._asks
         table.devices, table.users, table._changed, table._scored = self.devices, self.users, [], {}
         return table
 
     def copy(self) -> Self:
+        """Return a copy."""
         table = super().copy()
         table.devices, table.users = self.devices.copy(), self.users.copy()
         return table
 
     def full(self) -> Self:
+        """Return the table with nothing taken."""
         table = super().full()
         table.devices, table.users = self.all_devices.copy(), np.zeros_like(self.users)
         return table
@@ -165,8 +169,8 @@ class DeviceTable(NodeTable):
         table = self._with(self.capacity[:, kept])
         table.capacity = table.free.copy()
         table.switches = None if self.switches is None else self.switches[kept]
-        table.all_devices, table.kind_of, table.gpu_of, table._begin = (
-            each[:, kept] for each in (self.all_devices, self.kind_of, self.gpu_of, self._begin)
+        table.all_devices, table.kind_of, table.gpu_of, table.place_of = (
+            each[:, kept] for each in (self.all_devices, self.kind_of, self.gpu_of, self.place_of)
         )
         table.devices, table.users, table._asks = table.all_devices.copy(), np.zeros_like(self.users[:, kept]), {}
         table.settle(None if self.network is None else self.network.part(kept.tolist()), self.seed)
@@ -234,7 +238,7 @@ class DeviceTable(NodeTable):
                 each = NEVER if places > 1 or each > WHOLE else each
             else:
                 taken, each = places, WHOLE // places
-            at = here & np.isin(self._begin, starts)
+            at = here & np.isin(self.place_of, starts)
             need[at] = each
             length[at] = taken
         same = bool((length == 1).all())

@@ -229,6 +229,8 @@ class HostPool(NodePool):
     simmodel.foundation.errors.ImpossibleWork: batch: 9 processors requested, the largest host of batch has 8
     """
 
+    _sleeps = False
+
     def __init__(
         self,
         env: Environment,

@@ -124,33 +124,39 @@ class NodeProfile:
         """
         return self._from(job, self._now, duration, within)
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob) -> Allocation | None:
+    def make_room(
+        self, job: LiveJob, duration: float, planned: LiveJob, booted: tuple[float, Allocation] | None = None
+    ) -> Allocation | None:
         """Return an allocation to start the job with now, or ``None`` if planned work would have to start later.
 
         Planned work may move to other nodes at its planned instant. Where nodes alone matter, a job that runs past that
-        instant first gets those that the planned work can do without.
+        instant first gets those that the planned work can do without. ``booted``: when certain nodes are up (s),
+        which the job holds from now on, and these.
         """
+        up, own = (self._now, None) if booted is None else booted
         if planned not in self._taken:
-            return self.fits(job, duration)
+            return self.fits(job, duration) if own is None else self.fits_at(own, up, duration)
         at, span, allocation = self._taken[planned]
         need, other = self._need_of(job), self._need_of(planned)
         past = duration > self.instant(at) - self._now
         asked = need, other
         by_nodes = self._plain and all(isinstance(each, Request) and each.by_nodes for each in asked)
-        if not by_nodes:
+        if not by_nodes and own is None:
             if past and self._steps[self._index(at)].cores < need.processors:
                 return None  # too few cores beside the planned work, on any nodes
             if (found := self.fits(job, duration)) is not None:
                 return found
         self.give_back(planned, at, span)
-        if by_nodes and past:
+        if own is not None:
+            found = self.fits_at(own, up, duration)
+        elif by_nodes and past:
             found = self._least(0, self._now + duration).allocate(need, self._spared(need, other, at, span))
         else:
             found = self._from(job, self._now, duration)
         if found is not None:
-            self.take(job, self._now, duration, found)
+            self.take(job, self._now, up - self._now + duration, found)
             moved = self._from(planned, at, span)
-            self.give_back(job, self._now, duration)
+            self.give_back(job, self._now, up - self._now + duration)
             found, allocation = (None, allocation) if moved is None else (found, moved)
         self.take(planned, at, span, allocation)
         return found
@@ -171,9 +177,9 @@ class NodeProfile:
         """Return an allocation for the job from an instant on for ``duration`` seconds, or ``None``."""
         if any(part.earliest(amount, duration, at) != at for part, amount in self._amounts(job)):
             return None
-        return self._on(self._need_of(job), at, duration, within)
+        return self.fits_at(self._need_of(job), at, duration, within)
 
-    def _on(self, need: Need, at: float, duration: float, within: NodeTable | None = None) -> Allocation | None:
+    def fits_at(self, need: Need, at: float, duration: float, within: NodeTable | None = None) -> Allocation | None:
         """Return parts of nodes that are free from an instant on for ``duration`` seconds, or ``None``."""
         found = self._through(need, self._index(at), self.instant(at) + duration, within)
         return found if isinstance(found, Allocation) else None
@@ -201,7 +207,7 @@ class NodeProfile:
         for part, amount in self._amounts(job):
             part.take(amount, at, duration)
         if allocation is None:
-            allocation = self._on(self._need_of(job), at, duration)
+            allocation = self.fits_at(self._need_of(job), at, duration)
         self._taken[job] = at, duration, allocation
         if allocation is not None:
             self._change(allocation, at, self._end(at, duration), -1)
@@ -209,7 +215,7 @@ class NodeProfile:
     def renew(self, job: LiveJob, at: float, duration: float, allocation: Allocation) -> None:
         """Repeat an earlier plan, on other nodes if its own are no longer free then, on no nodes if none fit."""
         need = allocation if isinstance(allocation, Allocation) else self._need_of(job)  # planned by counting nodes
-        self.take(job, at, duration, self._on(need, at, duration))
+        self.take(job, at, duration, self.fits_at(need, at, duration))
 
     def hold(self, job: LiveJob, duration: float, allocation: Allocation) -> float | None:
         """Repeat an earlier plan that is due; return its instant (s), or ``None`` if its own nodes are not free.
@@ -508,6 +514,11 @@ class NodeGaps:
     times
         when nodes have room beside running work; work past its expected end is expected to end just after now
 
+    Attributes
+    ----------
+    ready
+        from when on nodes are up (s), of nodes some of which sleep or boot; else ``None``
+
     >>> from simmodel.resources.pools.allocation import Request
     >>> from simmodel.resources.pools.node_profile import NodeTimes
     >>> from simmodel.resources.pools.running import RunningIndex
@@ -534,10 +545,12 @@ class NodeGaps:
         "_spans",
         "_times",
         "_until",
+        "ready",
     )
 
     def __init__(self, now: float, times: NodeTimes) -> None:
         count = len(times.capacity)
+        self.ready: Times | None = None
         self._now = now
         self._soon = nextafter(now, INFINITY)
         self._just_after = {self._soon: now}  # steps that stand for the instant before them
@@ -574,6 +587,8 @@ class NodeGaps:
     def open_nodes(self, request: Request, duration: float) -> NDArray[np.bool_]:
         """Return the mask of nodes that have room from now on for ``duration`` seconds."""
         node, start, until = self._room(request)
+        if self.ready is not None:  # they could boot now
+            start = np.where(start <= self.ready[node], self._now, start)
         mask = np.zeros(len(self._times.capacity), dtype=bool)
         mask[node[(start <= self._now) & (until >= self.end(self._now, duration))]] = True
         return mask
@@ -604,7 +619,9 @@ class NodeGaps:
             later = later[later > at]
         rows = np.flatnonzero(open_)
         nodes = node[rows]
-        first = nodes.argsort()[:count]
+        order = nodes.argsort() if self.ready is None else np.lexsort((nodes, self.ready[nodes]))
+        first = order[:count]
+        first = first[nodes[first].argsort()]
         allocation = self._allocation(request, nodes[first])
         self._found = allocation, rows[first]
         return (self._now if at == self._now else at), allocation
@@ -615,6 +632,8 @@ class NodeGaps:
         since = self._times.free_from(shape)
         if self._late:
             since = np.where((since <= self._now) & (since > -INFINITY), self._soon, since)
+        if self.ready is not None:
+            since = np.maximum(since, self.ready)
         gaps = self._gaps
         node = self._node[:gaps]
         start = np.maximum(self._from[:gaps], since[node])

@@ -19,6 +19,7 @@ from simmodel.resources.pools.node_states import NodePromise, NodeStates
 from simmodel.resources.pools.placements import placement_named
 from simmodel.resources.pools.pool import Consumables, Pool
 from simmodel.resources.pools.profile import CountProfile, ends_of
+from simmodel.resources.pools.sleeping import Sleeping
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -252,6 +253,8 @@ class NodePool(Pool):
     """
 
     _resized_by = "leave(nodes) or join(nodes)"
+    _sleeps = True
+    """Whether its nodes may sleep."""
 
     def __init__(
         self,
@@ -288,6 +291,8 @@ class NodePool(Pool):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
+        if self._sleeps and any(kind.watts.can_sleep for kind in partition.nodes):
+            self.sleeping = Sleeping(self)
         wants = placement.choice is not None and placement.choice.tells_devices
         if wants or any(kind.gpu_types for kind in partition.nodes):
             self.tell_devices()
@@ -362,6 +367,7 @@ class NodePool(Pool):
             anywhere is not None
             and anywhere.all_waiting
             and not self.windows
+            and self.dozing is None
             and not self.consumables.capacity
             and self.up == self._all_cores
         )
@@ -375,6 +381,7 @@ class NodePool(Pool):
             and whole.queue_known
             and not whole.odd
             and not self.windows
+            and self.dozing is None
             and not self.consumables.capacity
             and self.free + whole.held == self.up
         )
@@ -396,7 +403,7 @@ class NodePool(Pool):
         Made when they are first asked for, and kept from then on. They know no windows, consumables, cores anywhere,
         certain nodes, nor jobs that are planned with another time than they will be while they run.
         """
-        if self.windows or self.consumables.capacity or self._strict or self._table.apart is not None:
+        if self.windows or self.consumables.capacity or self._strict or self._table.apart is not None or self.dozing:
             return None
         states, table = self._states, self.table
         if states is None:
@@ -502,7 +509,7 @@ class NodePool(Pool):
         if job.processors > self.free:
             return False
         states = self._states
-        if states is not None and not self._stale and not self.windows:
+        if states is not None and not self._stale and not self.windows and not self.dozing:
             enough = states.fits(job)
             if enough is not None:
                 return enough
@@ -514,7 +521,8 @@ class NodePool(Pool):
         fits = self._fitting.get((need, ahead))
         if fits is None:
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
-        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        fits = fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        return fits and (self.dozing is None or self.dozing.worth_waking(job, need))
 
     def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
         """Whether the job could start now with exactly this allocation, and it meets the job's request.
@@ -554,7 +562,12 @@ class NodePool(Pool):
 
     def allocate(self, job: LiveJob) -> Allocation | None:
         """Return the allocation that the job would get now, or ``None``; nothing is taken."""
-        return self._clear(self._ahead(job)).allocate(self.need_of(job)) if self.fits(job) else None
+        return self._chosen(job) if self.fits(job) else None
+
+    def _chosen(self, job: LiveJob) -> Allocation | None:
+        """Return the nodes that the placement chooses now, awake ones if there are enough, or ``None``."""
+        table, need = self._clear(self._ahead(job)), self.need_of(job)
+        return table.allocate(need) if self.dozing is None else self.dozing.allocate(need, table)
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
@@ -582,9 +595,13 @@ class NodePool(Pool):
     def _node_profile(self) -> NodeProfile:
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]
         ends = ((end, run.grant.allocation) for end, _, _, run in self.running.entries())
+        table = self.table
+        if self.dozing is not None:
+            table = self.dozing.awake()
+            windows += self.dozing.windows()
         return NodeProfile(
             self.env.now,
-            self.table,
+            table,
             ends,
             windows,
             need_of=self.need_of,
@@ -698,6 +715,70 @@ class NodePool(Pool):
         """Count the cores of nodes no longer in the capacity or, with -1, count them again."""
         self._capacity -= times * int(self.table.capacity[0, list(nodes)].sum())
 
+    # ------------------------------------------------------------------ nodes that sleep
+
+    def sleep(self, nodes: Nodes) -> None:
+        """Put idle nodes to sleep: they draw less, and are up again only after a boot.
+
+        A job that needs them wakes them, holds them while they boot, and starts when all are up.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, one that is down, in use or asleep, or one that cannot boot
+
+        >>> from simmodel import Environment
+        >>> from simmodel.platform import NodePower, NodeSpec, PartitionSpec
+        >>> from simmodel.resources import NodePool
+        >>> power = NodePower(idle=95, load=190.7, off=9.75, boot=("150s", 125), stop=("6s", 101))
+        >>> env = Environment(); pool = NodePool(env, "batch", PartitionSpec(nodes=[NodeSpec(count=2, power=power)]))
+        >>> pool.sleep("node1"); pool.asleep, pool.free
+        ((1,), 2)
+        >>> pool.wake("node1"); pool.asleep, pool.booting
+        ((), (1,))
+        >>> env.run(); env.now, pool.booting
+        (156.0, ())
+        """
+        self._sleeping_or_error().sleep(self.part(nodes))
+
+    def wake(self, nodes: Nodes, job: int | str | None = None) -> None:
+        """Begin to boot nodes that sleep, once they are off.
+
+        Parameters
+        ----------
+        nodes
+            by number or name
+        job
+            the id of the job that they are woken for, to which the energy of the boot belongs
+
+        Raises
+        ------
+        InputError
+            an unknown or duplicate node, or one that does not sleep
+        """
+        self._sleeping_or_error().wake(self.part(nodes), job)
+        self.came_free()
+
+    def _sleeping_or_error(self) -> Sleeping:
+        if self.sleeping is None:
+            raise InputError("has no nodes that could sleep: none has a boot in its power", place=self.name)
+        return self.sleeping
+
+    @property
+    def asleep(self) -> tuple[int, ...]:
+        """The numbers of the nodes that sleep, or stop to do so, ascending."""
+        return () if self.sleeping is None else tuple(sorted(self.sleeping.asleep))
+
+    @property
+    def booting(self) -> tuple[int, ...]:
+        """The numbers of the nodes that boot, or will once they have stopped, ascending."""
+        return () if self.sleeping is None else tuple(sorted(self.sleeping.booting))
+
     # ------------------------------------------------------------------ allocation
 
     @property
@@ -730,7 +811,7 @@ class NodePool(Pool):
             width = self._width(job) if whole is not None and self._by_nodes else 0
             if width and width <= self.free and (self._states is None or self._stale):
                 return self._take_whole(job, width)
-            allocation = self._clear(self._ahead(job)).allocate(self.need_of(job))
+            allocation = self._chosen(job)
             if allocation is None:
                 raise InputError(f"cannot allocate {job} on {self.name}: it does not fit")
         if allocation.devices is not None:
@@ -738,6 +819,8 @@ class NodePool(Pool):
         if self._table.apart is not None and allocation.devices is None:
             allocation = self._table.told(allocation, self.request_for(job)) or allocation
         self.table.take(allocation)
+        if self.sleeping is not None:
+            self.sleeping.taken(allocation.numbers)
         if whole is not None:
             whole.count(job, allocation, 1)
         if self._states is not None and not self._stale:
@@ -758,6 +841,8 @@ class NodePool(Pool):
         if whole.idle is None:
             whole.find_idle(self.table)
         allocation = whole.take(job, width, None if whole.by_number else self.table.seen(self.request_for(job)))
+        if self.sleeping is not None:
+            self.sleeping.taken(allocation.numbers)
         self._missing[id(allocation)] = allocation, -1
         self._changed(self.free - width)
         return Grant(width, allocation.numbers, allocation)
@@ -765,6 +850,8 @@ class NodePool(Pool):
     def give_back(self, job: LiveJob, grant: Grant) -> None:
         """Release the job's grant."""
         whole, allocation = self._whole, grant.allocation
+        if self.sleeping is not None:
+            self.sleeping.left(allocation.numbers)
         if whole is not None and whole.idle is not None:  # then none of its nodes is down
             self._stale = True
             whole.give_back(allocation.numbers, allocation.processors)

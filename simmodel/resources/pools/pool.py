@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from simmodel.resources.pools.node_network import NodeNetwork
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.resources.pools.running import RunningIndex
+    from simmodel.resources.pools.sleeping import Sleeping
     from simmodel.work.job import Run
 
 __all__ = ["ClaimQueue", "Consumables", "Limits", "Pool"]
@@ -180,6 +181,9 @@ class ClaimQueue:
             first = self.waiting[0]
             if not first.fits() and not (first.preempt and self._make_room(first)):
                 return
+            dozing = self._pool.dozing
+            if dozing is not None and isinstance(first, Claim) and dozing.wake_for_claim(first.job):
+                return  # until its nodes are up
             del self.waiting[0]
             first.serve()
 
@@ -264,6 +268,10 @@ class Pool:
     """Whether jobs may run at another speed than 1."""
     holds = True
     """Whether it has its capacity: the pool of a reservation does not before its time, or after it."""
+    sleeping: Sleeping | None = None
+    """Its nodes that sleep and boot; ``None``: none can."""
+    dozing: Sleeping | None = None
+    """The same, while some of them are not up at once; else ``None``."""
     _resized_by = "resize(processors)"
 
     def __init__(self, env: Environment, name: str, capacity: int, consumables: Consumables | None = None) -> None:
@@ -323,6 +331,12 @@ class Pool:
     def network(self) -> NodeNetwork | None:
         """The places of its nodes in a network, or ``None``."""
         return None
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """The relative frequencies at which all of its nodes can run, the highest first."""
+        kinds = [tuple(level for level, _ in kind.watts.levels) for kind in getattr(self.spec, "nodes", ())]
+        return tuple(level for level in kinds[0] if all(level in each for each in kinds)) if kinds else ()
 
     @property
     def simple(self) -> bool:

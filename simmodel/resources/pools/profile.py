@@ -54,7 +54,7 @@ class Profile(Protocol):
         """Undo :meth:`take`."""
         ...
 
-    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, /) -> Any:
+    def make_room(self, job: LiveJob, duration: float, planned: LiveJob, booted: Any = None, /) -> Any:
         """Return an allocation to start the job with now, moving planned work to other nodes, or ``None``."""
         ...
 

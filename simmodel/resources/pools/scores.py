@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Scores = NDArray[np.float64]
     Thousandths = NDArray[np.int64]
 
-__all__ = ["FGD", "DotProduct", "GpuBestFit", "GpuClustering", "GpuPacking", "Score", "mix_of"]
+__all__ = ["FGD", "DotProduct", "GpuBestFit", "GpuClustering", "GpuPacking", "Score", "mix_of", "mix_of_counts"]
 
 
 class Score(NodeChoice):
@@ -185,19 +185,28 @@ def mix_of(jobs: Iterable[Job], popularity: float = 0.95) -> str:
     >>> mix_of([Job(run=1, cores_per_node=4, nodes=1, gpus_per_node=0.5)] * 3 + [Job(run=1, processors=2)])
     '3*4/0.5+1*2/0'
     """
-    counts: Counter[tuple[int, int, int, str]] = Counter()
-    for job in jobs:
-        gpus = job.gpus_per_node
-        cores = job.processors if job.nodes is None else job.cores_per_node
-        each, number = (round(gpus * WHOLE), 1) if 0 < gpus < 1 else (WHOLE * (gpus > 0), int(gpus))
-        counts[cores, each, number, job.gpu.partition(":")[0]] += 1
+    return mix_of_counts(
+        Counter(
+            (
+                job.processors if job.nodes is None else job.cores_per_node,
+                round(job.gpus_per_node, 3),
+                job.gpu.partition(":")[0],
+            )
+            for job in jobs
+        ),
+        popularity,
+    )
+
+
+def mix_of_counts(counts: Mapping[tuple[int, float, str], int], popularity: float = 0.95) -> str:
+    """Return the mix as :func:`mix_of`, given how often each request occurs: its cores, its GPUs, and their types."""
     total, covered, found = sum(counts.values()), 0, []
-    for count, (cores, each, number, gpu) in sorted(((n, kind) for kind, n in counts.items()), reverse=True):
+    rows = [(count, cores, min(gpus, 1), gpus, kind) for (cores, gpus, kind), count in counts.items()]
+    for count, cores, _, gpus, kind in sorted(rows, reverse=True):
         if covered >= popularity * total:
             break
         covered += count
-        amount = f"{number if each == WHOLE else each / WHOLE:g}"
-        found.append(f"{count}*{cores}/{amount}" + (f"/{gpu}" if gpu else ""))
+        found.append(f"{count}*{cores}/{gpus:g}" + (f"/{kind}" if kind else ""))
     return "+".join(found)
 
 
@@ -233,7 +242,9 @@ class FGD(Score):
         self._each, self._row = np.unique([each or WHOLE * 1000 for each in thousandths], return_inverse=True)
         self._types = [row[3] for row in rows]
 
-    def _usable(self, cores: Any, enough: Any, sums: Any, allowed: Any) -> Any:
+    def _usable(
+        self, cores: Scores, enough: Thousandths, sums: Thousandths, allowed: NDArray[np.bool_] | None
+    ) -> Thousandths:
         """Return the thousandths that the requests could use, times their counts, summed.
 
         Parameters
@@ -250,7 +261,23 @@ class FGD(Score):
         met &= cores >= self._cores.reshape(shape)
         if allowed is not None:
             met &= allowed
-        return ((met * sums[self._row]) * self._count.reshape(shape)).sum(axis=0)
+        usable: Thousandths = ((met * sums[self._row]) * self._count.reshape(shape)).sum(axis=0)
+        return usable
+
+    def fragments(self, devices: DeviceView, nodes: Numbers, cores: Scores, left: Thousandths) -> Scores:
+        """Return the free thousandths of states of nodes that the mix cannot use, on average over its requests.
+
+        Parameters
+        ----------
+        devices
+            the table of the nodes
+        nodes, cores, left
+            of each state: the node, its free cores, and the free thousandths of each device
+        """
+        there = left >= self._each[:, None, None]
+        usable = self._usable(cores, there.sum(axis=1), (there * left).sum(axis=1), self._allowed(devices, nodes))
+        found: Scores = left.sum(axis=0) - usable / int(self._count.sum())
+        return found
 
     def score(self, table: Table, nodes: Numbers) -> Any:
         """Return the sigmoid of the fragmentation that goes, in GPUs, in whole percent; of each device for shares."""
@@ -283,12 +310,12 @@ class FGD(Score):
         after = self._usable(free - cores, then.sum(axis=1), (then * rest).sum(axis=1), allowed)
         return self._gone(before, after, each * count)
 
-    def _gone(self, before: Any, after: Any, taken: int) -> Any:
+    def _gone(self, before: Thousandths, after: Thousandths, taken: int) -> Scores:
         """Return the score of a change of what is usable, when some thousandths are taken."""
         less = (taken - (before - after) / int(self._count.sum())) / WHOLE
         return np.trunc(100 / (1 + np.exp(-less)))
 
-    def _allowed(self, devices: DeviceView, nodes: Numbers) -> Any:
+    def _allowed(self, devices: DeviceView, nodes: Numbers) -> NDArray[np.bool_] | None:
         """Return by request and node whether a device has a type that the request may have; ``None``: all do."""
         if not any(self._types):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simmodel.foundation.errors import SnapshotError
@@ -24,6 +25,7 @@ __all__ = ["Calendar"]
 
 Part: TypeAlias = int | Sequence[int]
 """Part of a pool: a number of processors, or nodes if nodes are identified."""
+_REPAIR = 3600.0  # s, of a node whose boot has failed, if nothing says so
 BACK = {"failure": "repair", "drain": "resume", "maintenance": "resume"}
 
 
@@ -76,7 +78,12 @@ class Calendar:
             "fail": self._fail,
             "repair": self.failures.repair,
             "back": self.failures.back,
+            "booted": self._booted,
+            "boot repaired": self._boot_repaired,
         }
+        for pool in core.places:
+            if pool.sleeping is not None:
+                pool.sleeping.plan = partial(self._plan_boot, pool)
 
     def begin(self) -> None:
         """Start to carry out the spec, from now on."""
@@ -132,7 +139,10 @@ class Calendar:
             windows.append(WindowState(float(window.start), float(window.end), what, window.begun, window.why))
         is_open = pool.part_of is not None and pool in self._reserved.get(pool.part_of, ())
         pending, absences = self._pending.get(pool, ""), pool.absences
-        return PlaceState(pool.name, absences.away, tuple(windows), is_open, pending, pool.size, absences.drained)
+        sleep = None if pool.sleeping is None else pool.sleeping.state(actual=actual)
+        return PlaceState(
+            pool.name, absences.away, tuple(windows), is_open, pending, pool.size, absences.drained, sleep
+        )
 
     def restore(self, places: Iterable[PlaceState]) -> None:
         """Restore the capacity of the places; planned events are planned again with :meth:`plan_again`."""
@@ -145,6 +155,8 @@ class Calendar:
                 insort(pool.windows, window)
             if state.windows:
                 pool.altered()
+            if state.sleep is not None and pool.sleeping is not None:
+                pool.sleeping.restore(state.sleep)
             if state.open and pool.part_of is not None:
                 self._resume(pool, state.pending)  # type: ignore[arg-type]  # as in begin()
 
@@ -234,6 +246,34 @@ class Calendar:
         for place, what in parts:
             place.absences.come_up(what, cause)
 
+    # ------------------------------------------------------------------ boots
+
+    def _plan_boot(self, pool: Pool, at: float, expected: float) -> None:
+        self.plan(at, "booted", pool.name, expected)
+
+    def _booted(self, name: str, _expected: float) -> None:
+        """End the boots at a place that are over now: jobs start, and nodes whose boots have failed go down."""
+        pool = self._core.pools[name]
+        assert pool.sleeping is not None
+        for node in pool.sleeping.booted():
+            self._take(self._parts(pool, (node,)), "failure")
+            self.plan(self._env.now + self._boot_repair(pool, node), "boot repaired", name, node)
+        self._execution.booted(pool)
+        pool.came_free()
+
+    def _boot_repair(self, pool: Any, node: int) -> float:
+        """Return the seconds until a node is up again whose boot has failed."""
+        given = pool.sleeping.powers[node].boot_repair
+        if given is not None:
+            return float(given)
+        of = pool if pool.part_of is None else pool.part_of
+        models = (each for each in self._core.spec.failures if each.of == "nodes" and self._pool(each.partition) is of)
+        rng = self._env.rng(f"{self._core.name}.boots.repairs")
+        return next((float(each.draw_time_to_repair(rng)) for each in models), _REPAIR)
+
+    def _boot_repaired(self, name: str, node: int) -> None:
+        self._bring(self._parts(self._core.pools[name], (node,)), "repair")
+
     def _failing_parts(self, number: int) -> Iterable[FailingPart]:
         model = self._core.spec.failures[number]
         return self._pool(model.partition).units if model.of == "nodes" else model.names or self._taken[number]
@@ -321,6 +361,13 @@ class Calendar:
         ready = not len(place.running) if what == "return" else place.vacant(self._reserved[place.part_of])
         if ready:
             place.holds = what == "open"
+            parent = place.part_of.sleeping
+            if parent is not None and place.sleeping is not None:
+                numbers = [(node, own) for own, node in enumerate(place.taken)]
+                if place.holds:
+                    parent.move(place.sleeping, numbers)
+                else:
+                    place.sleeping.move(parent, [(own, node) for node, own in numbers])
             self._pending.pop(place, None)
         else:
             self._pending[place] = what

@@ -12,15 +12,16 @@ from simmodel.environment import ToCome
 from simmodel.foundation.errors import InputError
 from simmodel.resources.pools.claims import Claim
 from simmodel.resources.pools.elastic import fits_at, resized
-from simmodel.scheduling.protocol import Resize, Start
+from simmodel.scheduling.protocol import Resize, SetLevel, Start
 from simmodel.scheduling.scheduler import Withdrawn
 from simmodel.systems.cluster.queueing import Queueing, places_to_wait
-from simmodel.work.job import LiveJob, Run
+from simmodel.work.job import Booting, LiveJob, Run
 from simmodel.work.malleable import MalleableJob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from simmodel.resources.pools.allocation import Allocation
     from simmodel.resources.pools.claims import Grant
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Handler
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from simmodel.systems.cluster.core import ClusterCore
     from simmodel.systems.cluster.traffic import JobTraffic
 
-__all__ = ["Ending", "JobExecution", "carry_resize", "carry_sized_start"]
+__all__ = ["Ending", "JobExecution", "carry_level", "carry_resize", "carry_start"]
 
 _COMES_BACK = ("preempted", "requeued")
 _STOPPED = {"timeout": "timeout", "cancel": "cancelled"}
@@ -76,8 +77,10 @@ class JobExecution:
         self._changed = changed
         self._priority = core.end_priority
         self._ends = (self.finish,)
+        self._booting: dict[Booting, None] = {}
         self._released: dict[Run, None] = {}  # holding nothing any more, with their end events pending
         self.malleable = 0  # running jobs whose size may change
+        self._at_levels = [0, 0]  # executions that ended at a level, and those of them that a limit cut off there
         core.settle = self.settle
         for pool in core.places:
             pool.changed.append(self._tell_above)
@@ -121,24 +124,32 @@ class JobExecution:
     ) -> None:
         """Start a waiting job, which counts as started at ``since`` (s); the scheduler has checked that it fits.
 
-        ``processors``: the size at which an elastic job starts, by default that which it prefers.
+        ``processors``: the size at which an elastic job starts, by default that which it prefers. If its nodes have to
+        boot, it holds them and starts when they are up: ``allocation`` is then what it has held until now.
         """
         job, env = work, self.env
         now = env._now if since is None else since
-        if job.watched:
-            if job._outcome == "withdrawn":
-                place.version += 1  # policies see that not all is as they planned
-                self.drop(job, "withdrawn")
-                raise Withdrawn
-            if job.altered() is not None:
-                place.check(job)
-        if processors is None:
-            grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
-            self._queues[place].remove(job)
+        booted = type(allocation) is Booting
+        if booted:
+            grant, processors = allocation.grant, allocation.processors
         else:
-            grant = self._take_sized(job, place, processors)
-        if job.watched:
-            job = self._queueing.chosen(job)
+            if job.watched:
+                if job._outcome == "withdrawn":
+                    place.version += 1  # policies see that not all is as they planned
+                    self.drop(job, "withdrawn")
+                    raise Withdrawn
+                if job.altered() is not None:
+                    place.check(job)
+            if processors is None:
+                grant = place.take(job, allocation)  # raises a PolicyError if a policy has changed the job or the place
+                self._queues[place].remove(job)
+            else:
+                grant = self._take_sized(job, place, processors)
+            if job.watched:
+                job = self._queueing.chosen(job)
+            if place.sleeping is not None and self.plans and place.sleeping.wake_for(grant.nodes, job.id):
+                self._boot(job, place, grant, processors)
+                return
         expected, duration = job.expected, job._duration
         if place.paced:
             speed = place.speed_of(job, grant.nodes)
@@ -178,14 +189,60 @@ class JobExecution:
             for hook in self._core.on_started:
                 hook(run)
             if processors is not None and processors != job.preferred:
-                for hook in self._core.on_resized:
-                    hook(run, processors, grant)
+                self._tell_resized(run, processors, grant)
         if job.watched:
-            self._started_watched(job)
+            self._started_watched(job, limited=not booted)
         if self._changed:
             self._tell_above()
         if course is not None:  # last, since it may end the run at once
             course(run)
+
+    def _boot(self, job: LiveJob, place: Pool, grant: Grant, processors: int | None) -> None:
+        """Let a job hold its nodes until they are up; policies expect it to run from then on."""
+        assert place.sleeping is not None
+        now, up = self.env._now, place.sleeping.ready(grant.allocation)
+        run = Booting(job, place, now, up + job.expected / place.speed_of(job, grant.nodes), grant)
+        run.processors = processors
+        place.running.add(run, job.width)
+        self._booting[run] = None
+        job.state, job.run = "running", run
+        if job.watched:
+            self._queueing.started(job)
+        if self._changed:
+            self._tell_above()
+
+    def booted(self, place: Pool) -> None:
+        """Start the jobs at a place whose nodes are all up now."""
+        assert place.sleeping is not None
+        for run in [run for run in self._booting if run.place is place]:
+            if place.sleeping.booting.keys().isdisjoint(run.grant.nodes):
+                del self._booting[run]
+                place.running.remove(run)
+                self.start(run.job, place, run)
+
+    def _leave_boot(self, run: Booting, status: str) -> None:
+        """Take its nodes from a job while they boot: it waits again, unless it is cancelled."""
+        job, place = run.job, run.place
+        del self._booting[run]
+        place.running.remove(run)
+        place.give_back(job, run.grant)
+        job.run = None
+        freed = self._queueing.ended(job) if job.watched else ()
+        if status in ("cancelled", "timeout"):
+            job.state = status
+            self._core.tell("job_cancelled", job)
+            self._over(job)
+        else:
+            job.attempts += 1  # plans see that it is back
+            self._queueing.enqueue(job)
+            job.attempts -= 1
+        for each in freed:
+            self._queueing.enqueue(each)
+        if place.claims.waiting:
+            place.claims.serve()
+        if self._changed:
+            self._tell_above()
+        self._core.wake()
 
     def drop(self, job: LiveJob, state: str) -> None:
         """End a job that has not started: it was cancelled, or its turn came although it never ran."""
@@ -206,17 +263,44 @@ class JobExecution:
         job.state = "running"
         return place.take(job)
 
-    def resize(self, job: LiveJob, processors: int, held: Any) -> None:
-        """Give a running elastic job another size, with the capacity that it holds from now on (hot path)."""
+    @property
+    def stops(self) -> bool:
+        """Whether jobs are stopped at their limits."""
+        return self._core.overrun == "stop" and self._core.estimates == "requested"
+
+    def start_at(
+        self, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, *, stretch: bool
+    ) -> None:
+        """Start a waiting job at a relative frequency of its nodes."""
+        job = self._queueing.choices.get(job, (job,))[0]
+        job.watched = True
+        self._queueing.move(job, place, lambda: job.run_at(level, stretch=stretch, stops=self.stops))
+        self.start(job, place, allocation)
+        self._tell_resized(job.run, job.processors, job.run.grant)  # type: ignore[union-attr, arg-type]
+
+    def _tell_resized(self, run: Run, before: int, grant: Grant) -> None:
+        for hook in self._core.on_resized:
+            hook(run, before, grant)
+
+    def resize(
+        self, job: LiveJob, processors: int, held: Any, level: float | None = None, *, stretch: bool = True
+    ) -> None:
+        """Give a running job another size or level, with the capacity that it holds from now on (hot path)."""
         former, env = job.run, self.env
         assert former is not None
-        assert isinstance(job, MalleableJob)
         place, before, now, grant = former.place, job.processors, env._now, former.grant
         if former.callbacks is not None:
             env.withdraw(former)
         speed = place.speed_of(job, grant.nodes) if place.paced else 1.0
         place.give_back(job, grant)
-        job.resize(processors, now, speed)
+        if level is None:
+            assert isinstance(job, MalleableJob)
+            job.resize(processors, now, speed)
+        else:
+            job.watched = True
+            job.suspend(now, None, speed)
+            job.run_at(level, stretch=stretch, stops=self.stops)
+            job.started = now
         taken = place.take(job, held)
         if place.paced:
             speed = place.speed_of(job, taken.nodes)
@@ -228,8 +312,7 @@ class JobExecution:
             self.plan_end(run, now + job._duration / speed)
         for usage in self._core.usages:
             usage.change(job.user, processors - before, now)
-        for hook in self._core.on_resized:
-            hook(run, before, grant)
+        self._tell_resized(run, before, grant)
         if place.claims.waiting:
             place.claims.serve()
         if self._changed:
@@ -248,6 +331,9 @@ class JobExecution:
             if it did not start at this instant, or has a body
         """
         run = job.run
+        if isinstance(run, Booting):
+            self._leave_boot(run, "requeued")
+            return
         if run is None or run.started != self.env.now or run.process is not None:
             raise InputError(f"job {job.id}: the start cannot be taken back: it is {job.state}, or has a body")
         if run.callbacks is not None:
@@ -257,6 +343,7 @@ class JobExecution:
         run.place.give_back(job, run.grant)
         freed = self._ended_watched(run) if job.watched else ()
         job.run = job.started = None
+        job.undo_level()
         self._queueing.join(job, places_to_wait(job, self._core))  # with its attempt: plans see that it is back
         for entry in self._queueing.choices.get(job, (job,)):
             entry.attempts -= 1
@@ -304,11 +391,12 @@ class JobExecution:
         speed: float = run.place.speed_of(run.job, run.grant.nodes)
         self.plan_end(run, self.env._now + run.job._duration / speed)
 
-    def _started_watched(self, job: LiveJob) -> None:
-        """Update usage and limits and release dependent jobs at the start of a job that needs it."""
+    def _started_watched(self, job: LiveJob, *, limited: bool = True) -> None:
+        """Update usage and, if ``limited``, limits, and release dependent jobs at the start of a job that needs it."""
         for usage in self._core.usages:
             usage.change(job.user, job.processors, self.env._now)
-        self._queueing.started(job)
+        if limited:
+            self._queueing.started(job)
         if self._core.dependencies is not None:
             self._core.dependencies.happened(job, "start")
         self.malleable += job.elastic is not None
@@ -368,7 +456,17 @@ class JobExecution:
         for usage in self._core.usages:
             usage.change(job.user, -job.processors, self.env._now)
         self.malleable -= job.elastic is not None
+        past = job.history
+        if past is not None and past.level is not None and status not in (None, "suspended"):
+            self._at_levels[0] += 1
+            self._at_levels[1] += status == "timeout" != past.level.outcome and past.level.over > 0
         return self._queueing.ended(job)
+
+    def notes(self) -> tuple[str, ...]:
+        """Return a sentence about the executions that ended at a level, if there were any."""
+        count, cut = self._at_levels
+        share = f"{cut:,} ({cut / count:.1%})" if cut else "none"
+        return (f"executions at a level: {count:,}; stopped there by a limit not stretched: {share}",) if count else ()
 
     def settle(self) -> None:
         """Release the grants of jobs whose end is a pending event of this instant and was expected by now."""
@@ -394,11 +492,16 @@ class JobExecution:
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types ``Resize``, and ``Start`` at a size."""
+        """The handlers of the decision types ``Resize``, ``SetLevel``, and ``Start`` at a size or a level."""
         return {
             Resize: partial(carry_resize, self),
-            Start: partial(carry_sized_start, self),
+            SetLevel: partial(carry_level, self),
+            Start: partial(carry_start, self),
         }
+
+    def entry_at(self, job: LiveJob, place: Pool) -> LiveJob:
+        """Return the entry of a waiting job at a place, or the job."""
+        return next((each for each in self._queueing.choices.get(job, ()) if each.place is place), job)
 
     def why_not_preempt(self, job: LiveJob, mode: str) -> str | None:
         """Return why a running job cannot be preempted in this mode, or ``None``."""
@@ -422,7 +525,7 @@ class JobExecution:
         run = job.run
         if run is None:
             raise InputError(f"cannot preempt {job}: it does not run")
-        if mode != "suspend":
+        if mode != "suspend" or isinstance(run, Booting):
             self.stop(run, _STOPPED.get(mode, "preempted"))
             return
         if run.callbacks is not None:
@@ -442,7 +545,9 @@ class JobExecution:
         """Stop a run: a body is interrupted and may clean up for its grace time; any other run ends now."""
         if run.job.run is not run:
             return
-        if run.stopping is not None:
+        if isinstance(run, Booting):
+            self._leave_boot(run, status)
+        elif run.stopping is not None:
             if run.stopping in _COMES_BACK and status not in _COMES_BACK:
                 run.stopping = status  # cleaning up for a restart, which is now called off
         elif run.process is not None:
@@ -500,9 +605,11 @@ class JobExecution:
                     float(run.expected_end),
                     at.get(run),
                     run.grant.allocation,
-                    max(1, run.job.attempts),
+                    max(1, run.job.attempts + (run in self._booting)),
                     getattr(run, "released", False),
-                    self.traffic.pace_of(run) if ends and self.talks else None,
+                    self.traffic.pace_of(run) if ends and self.talks and run not in self._booting else None,
+                    run in self._booting,
+                    getattr(run, "processors", None),
                 )
                 for run in runs
             ]
@@ -517,7 +624,7 @@ class JobExecution:
         for each, job in zip(running, jobs, strict=True):
             place = job.place
             grant = grant_of(each.held) if each.released else place.take(job, each.held)
-            run = Run(job, place, each.started, each.expected_end, grant)
+            run = (Booting if each.boots else Run)(job, place, each.started, each.expected_end, grant)
             runs.append(run)
             if each.released:
                 self.release(run)
@@ -525,11 +632,16 @@ class JobExecution:
                 there[place].append((run, job.width))
             job.state = "running"
             job.run = run
-            job.started = each.started
-            job.attempts = each.attempt
             self._core.known[job.id] = job
             if job.rules is not None:
                 job.rules.runs(job)
+            if isinstance(run, Booting):
+                run.processors = each.boots_at
+                self._booting[run] = None
+                job.attempts = each.attempt - 1
+                continue
+            job.started = each.started
+            job.attempts = each.attempt
             self.malleable += job.elastic is not None
             if each.pace is not None:
                 self.traffic.begin(run, each.pace)
@@ -561,14 +673,46 @@ class Sizing(Protocol):
         """Start a waiting job at a size."""
         ...
 
-    def resize(self, job: LiveJob, processors: int, held: Any, /) -> None:
-        """Give a running job another size, with the capacity that it holds from now on."""
+    def resize(
+        self, job: LiveJob, processors: int, held: Any, /, level: float | None = None, *, stretch: bool = True
+    ) -> None:
+        """Give a running job another size or level, with the capacity that it holds from now on."""
+        ...
+
+    @property
+    def stops(self) -> bool:
+        """Whether jobs are stopped at their limits."""
+        ...
+
+    def start_at(
+        self, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, /, *, stretch: bool
+    ) -> None:
+        """Start a waiting job at a relative frequency of its nodes."""
+        ...
+
+    def entry_at(self, job: LiveJob, place: Pool, /) -> LiveJob:
+        """Return the entry of a waiting job at a place, or the job."""
         ...
 
 
-def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
-    """Start a waiting elastic job at the size that a decision names, or return why this is impossible."""
-    job, place, _, allocation, processors = decision
+def why_not_level(job: LiveJob, place: Pool, level: float) -> str | None:
+    """Return why a job cannot run at a level on a place, or ``None``."""
+    if level not in place.levels:
+        names = ", ".join(f"{each:g}" for each in place.levels)
+        there = f"one of {names}, the levels of all its nodes" if names else "None, since its nodes have no levels"
+        return f"level: must be {there}, got {level!r}"
+    if job.own_times:
+        return f"level: must be None for a job with a size, an end or checkpoints of its own, got {level!r}"
+    return None
+
+
+def carry_start(execution: Sizing, decision: Start) -> str | None:
+    """Start a waiting job at the size or the level that a decision names, or return why this is impossible."""
+    job, place, _, allocation, processors, level, stretch = decision
+    if level is not None:
+        if processors is not None:
+            return f"processors: must be None beside a level, got {processors!r}"
+        return _carry_start_at(execution, execution.entry_at(job, place), place, allocation, level, stretch)
     assert processors is not None
     if job.state != "waiting" or job.place is not place:
         return f"cannot start {job!r} on {place.name}: it does not wait for it"
@@ -589,11 +733,41 @@ def carry_sized_start(execution: Sizing, decision: Start) -> str | None:
     return None
 
 
+def _carry_start_at(
+    execution: Sizing, job: LiveJob, place: Pool, allocation: Allocation | None, level: float, stretch: bool
+) -> str | None:
+    if job.state != "waiting" or job.place is not place:
+        return f"cannot start {job!r} on {place.name}: it does not wait for it"
+    if job.history is not None and job.history.resumes:
+        return f"level: must be None for a suspended job, which resumes as it was, got {level!r}"
+    reason = why_not_level(job, place, level)
+    if reason is not None:
+        return reason
+    with job.trying(level, stretch=stretch, stops=execution.stops):
+        fits = place.fits(job) if allocation is None else place.accepts(job, allocation)
+    if not fits:
+        return f"does not fit at level {level:g}: {place.free} of {place.capacity} processors are free"
+    execution.start_at(job, place, allocation, level, stretch=stretch)
+    return None
+
+
+def carry_level(execution: Sizing, decision: SetLevel) -> str | None:
+    """Let a running job go on at another level, or return why this is impossible."""
+    job, level, _, stretch = decision
+    run = job.run if isinstance(job, LiveJob) else None
+    if run is None or run.released or isinstance(run, Booting) or run.place not in execution.places:
+        return f"cannot set the level of {job!r}: it is not running here"
+    reason = why_not_level(job, run.place, level)
+    if reason is None and job.level != level:
+        execution.resize(job, job.processors, run.grant.allocation, level, stretch=stretch)
+    return reason
+
+
 def carry_resize(execution: Sizing, decision: Resize) -> str | None:
     """Give a running job another size, or return why this is impossible."""
     job, processors, _ = decision
     run = job.run if isinstance(job, LiveJob) else None
-    if run is None or run.released:
+    if run is None or run.released or isinstance(run, Booting):
         return f"cannot resize {job!r}: it is not running"
     place = run.place
     if place not in execution.places:

@@ -269,9 +269,12 @@ class Queueing:
                 queue.keep(self._queued)
         return self._queued
 
-    def move(self, job: LiveJob, place: Pool) -> None:
+    def move(self, job: LiveJob, place: Pool, change: Callable[[], object] | None = None) -> None:
+        """Let a waiting job wait for one place, with another request by a change of it."""
         self._take_out(job)
         bind(job, place)
+        if change is not None:
+            change()
         self.queues[place].add(job)
 
     def let_wait(self, job: LiveJob) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from simmodel.foundation.errors import InputError, shown
 from simmodel.predictors.learning import Learning
 from simmodel.snapshots.cluster import PredictorState
+from simmodel.work.job import Booting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,7 +156,7 @@ class Predictions:
             if job.seq in limits:
                 job.limit_to(limits[job.seq])
         for run in runs:
-            if not run.released:
+            if not (run.released or isinstance(run, Booting)):
                 self.job_started(run)
         if given.state is None:
             return

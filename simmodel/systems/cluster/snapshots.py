@@ -111,7 +111,7 @@ def restore(
     cluster.queueing.restore(waiting, held, snapshot.new if own else None, snapshot.choices)
     cluster.dependencies.restore(others, blocked, snapshot.waits, snapshot.over)
     cluster.core.restore_usages(snapshot.usage, runs, snapshot.now)
-    unknown = [run for run, each in zip(runs, snapshot.running, strict=True) if each.end is None]
+    unknown = [run for run, each in zip(runs, snapshot.running, strict=True) if each.end is None and not each.boots]
     cluster.execution.expect_ends(run for run in unknown if run.job.seq not in unplanned)
     _plan(cluster, snapshot, runs, others, own)
     jobs = [*(run.job for run in runs), *others]
@@ -127,6 +127,9 @@ def restore(
         recorder.expect(snapshot.columns)
         recorder.carry_over(jobs)
         cluster.core.hear(recorder)
+        for pool in cluster.places:
+            if pool.sleeping is not None:
+                pool.sleeping.retell()
     return cluster
 
 

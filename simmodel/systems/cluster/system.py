@@ -13,14 +13,14 @@ import attrs
 
 from simmodel.environment import Environment, ToCome
 from simmodel.foundation.entries import load
-from simmodel.foundation.errors import InputError, NoProcessors, unknown
+from simmodel.foundation.errors import InputError, NoProcessors, shown, unknown
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.platform.options import ESTIMATES, ClusterOptions
 from simmodel.platform.signals import NO_SIGNALS, GivenSignals
 from simmodel.records.recorder import JobRecorder
 from simmodel.records.streamed_recorder import EVERY, StreamedRecorder
 from simmodel.scheduling.prediction import PredictorLike, predictor
-from simmodel.scheduling.protocol import Estimate, Hold, Load, Preempt, Release, View
+from simmodel.scheduling.protocol import Estimate, Hold, Load, Preempt, Release, Sleep, View, Wake
 from simmodel.scheduling.registry import PolicyLike
 from simmodel.scheduling.scheduler import Handler, Scheduler, handle_preempt
 from simmodel.systems.arrivals import JobLife, as_queue, check_specs, name_of
@@ -203,7 +203,8 @@ class Cluster(JobLife[LiveJob]):
         # From the first change of a place on, which may precede the first job:
         core.hear(JobRecorder(env, late=False, places=self.places) if record else None)
         spec = self.spec
-        if begin and (spec.outages or spec.failures or spec.reservations):
+        sleeps = any(pool.sleeping is not None for pool in core.places)
+        if begin and (sleeps or spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
 
     @cached_property
@@ -222,8 +223,9 @@ class Cluster(JobLife[LiveJob]):
 
     @property
     def handlers(self) -> Mapping[type, Handler]:
-        """The handlers of the decision types: ``Preempt``, ``Hold``, ``Release``, ``Resize``, ``Start`` at a size."""
+        """The handlers of its decision types except ``Reserve``, ``WakeAt`` and plain ``Start``."""
         own: dict[type, Handler] = {Hold: self._handle_hold, Release: self._handle_release}
+        own |= {Sleep: self._handle_sleep, Wake: self._handle_sleep}
         return {Preempt: partial(handle_preempt, self), **own, **self.execution.handlers}
 
     def _handle_hold(self, decision: Hold) -> str | None:
@@ -240,6 +242,21 @@ class Cluster(JobLife[LiveJob]):
         if not isinstance(job, LiveJob) or not self.dependencies.release(job):
             return f"only work that is held without an instant can be released, got {job!r}"
         self.queueing.enqueue(job)
+        return None
+
+    def _handle_sleep(self, decision: Sleep | Wake) -> str | None:
+        pool = decision.place
+        if not any(pool is each for each in self.places):
+            return f"place: must be a place of {self.name}, got {shown(pool)}"
+        if pool.sleeping is None:
+            return f"place: must have nodes with a boot in their power, got {pool.name}"
+        try:
+            if isinstance(decision, Sleep):
+                pool.sleep(decision.nodes)
+            else:
+                pool.wake(decision.nodes, None if decision.work is None else decision.work.id)
+        except InputError as error:
+            return str(error)
         return None
 
     def hold(self, work: LiveJob, until: float) -> None:
@@ -526,7 +543,11 @@ class Cluster(JobLife[LiveJob]):
         if self.chunks is not None:
             self.chunks.read_the_rest()
         self.core.record_submissions()
-        notes = (*self.scheduler.policy.notes(self), *(self.calendar.failures.notes() if self.spec.failures else ()))
+        notes = (
+            *self.scheduler.policy.notes(self),
+            *self.execution.notes(),
+            *(self.calendar.failures.notes() if self.spec.failures else ()),
+        )
         return self.result_of(self.core.recorder, name, self.report + Report(notes=notes))
 
     # ------------------------------------------------------------------ snapshots

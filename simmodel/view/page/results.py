@@ -10,8 +10,9 @@ import numpy as np
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import MACHINE_METRICS, METRICS, summary
+from simmodel.metrics.batch import MACHINE_METRICS, METRICS, has_gpus, summary
 from simmodel.metrics.comparison import wait_difference
+from simmodel.metrics.devices import GpuUse
 from simmodel.metrics.report import duration, metric_rows, metric_text
 from simmodel.metrics.workflow import machine_rows
 from simmodel.records.job_record import JobRecord
@@ -90,10 +91,34 @@ def job_page(result: JobRecord, explained: Mapping[int, str] | None = None) -> P
     """Return the page of a run of jobs."""
     page = _begun(result)
     _schedule(page, result, result.held())
+    if has_gpus(result):
+        _gpus(page, GpuUse(result), result)
     _over_time(page, result)
     _distributions(page, ("wait", result))
     page.table("jobs", "job", _columns(result.jobs, "job"), explained)
     return page
+
+
+def _gpus(page: Page, use: GpuUse, result: JobRecord) -> None:
+    """Add who held the GPUs, a row each, if the record tells them apart, and how many were allocated by type."""
+    for partition in filter(use.apart, use.tables):
+        names, row, edges = use.strips(partition)
+        job = np.append(rows_of(result.jobs["job"], result.runs["job"]), np.full(len(use.held), -1))  # claims follow
+        end = np.where(np.isnan(use.held["end"]), result.ended, use.held["end"])
+        page.boxes(
+            "executions by GPU" + (f" of {partition}" if len(use.tables) > 1 else ""),
+            job[row],
+            edges[:, 0],
+            edges[:, 1],
+            len(names),
+            span=(use.held["start"][row], end[row]),
+            labels=[(number, number + 1, name) for number, name in enumerate(names)],
+            others="a claim of a process",
+            axis="GPU",
+            empty="no GPU was ever held",
+        )
+    lines = [(kind or "allocated", use.allocated(kind)) for kind in use.types]
+    page.lines("allocated GPUs", *lines, axis="GPUs", empty="no GPU was ever held", limit=use.in_service())
 
 
 def expected_page(result: JobRecord, now: float, running_jobs: Set[int | str]) -> Page:
@@ -443,7 +468,7 @@ def _as_in_table(result: JobRecord, row: NDArray[np.int64], start: Any, end: Any
 def _over_time(page: Page, result: JobRecord) -> None:
     _quantities(page, [("busy", result.busy())], [("waiting", result.queue_length())], result.capacity())
     if "idle_power" in result.places and float(result.places["load_power"].max()) > 0:
-        from simmodel.metrics.power_and_energy import power_layers
+        from simmodel.view.result_plots import power_layers
 
         page.layers("power", power_layers(result), axis="kW")
 

@@ -1,0 +1,128 @@
+"""Policies that put idle nodes to sleep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+from typing import TYPE_CHECKING, Any, Protocol
+
+from simmodel.environment import WAKE_UP
+from simmodel.foundation.errors import InputError, shown
+from simmodel.foundation.units import in_seconds
+from simmodel.policies.backfilling import Easy
+from simmodel.scheduling.protocol import Decision, Policy, Sleep, View
+from simmodel.scheduling.registry import PolicyLike, policy as policy_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from simmodel.resources.pools.pool import Pool
+    from simmodel.scheduling.scheduler import Scheduler
+    from simmodel.systems.cluster.execution import JobExecution
+
+__all__ = ["SleepAfter"]
+
+
+class Attached(Protocol):
+    """A cluster."""
+
+    places: Sequence[Pool]
+    scheduler: Scheduler
+    execution: JobExecution
+
+
+class SleepAfter(Policy):
+    """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
+
+    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need.
+
+    Parameters
+    ----------
+    seconds
+        for how long a node is idle before it sleeps: a number, or a quantity such as ``"5min"``; infinite: never
+    policy
+        the policy that starts jobs
+    spare
+        how many idle nodes of each partition stay awake
+
+    Raises
+    ------
+    InputError
+        a negative time or number
+
+    >>> from simmodel import Job, simulate
+    >>> from simmodel.platform import ClusterSpec, NodePower, NodeSpec, PartitionSpec
+    >>> power = NodePower(idle=95, load=190.7, off=9.75, boot=("150s", 125), stop=("6s", 101))
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=1, power=power)])])
+    >>> result = simulate(spec, [Job(run=60), Job(run=60, submit=400)], "sleep-after(300)")
+    >>> result.jobs["start"], result.changes["cause"].tolist()
+    (array([  0., 550.]), ['sleep', 'wake', 'boot'])
+    """
+
+    decides = "jobs"
+
+    def __init__(self, seconds: Any = 300.0, policy: PolicyLike | None = None, *, spare: int = 0) -> None:
+        self.seconds: float = in_seconds(seconds)
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds >= 0:
+            raise InputError(f"must be a time >= 0, got {shown(seconds)}", place="seconds")
+        if isinstance(spare, bool) or not isinstance(spare, int) or spare < 0:
+            raise InputError(f"must be a whole number of nodes >= 0, got {shown(spare)}", place="spare")
+        self.policy = Easy() if policy is None else policy_of(policy)
+        self.spare = spare
+        self.preempts = self.policy.preempts
+        self.tries_every_submission = self.policy.tries_every_submission
+        more = f", spare={spare}" if spare else ""
+        self.name = f"sleep-after({self.seconds:g}{more}) {self.policy.name}"
+
+    def attach(self, system: Attached) -> None:
+        """Ask to decide when nodes have been idle for long enough."""
+        super().attach(system)
+        scheduler, env = system.scheduler, system.scheduler.env
+        if self.seconds < inf and any(place.sleeping is not None for place in system.places):
+            system.execution.after_each(lambda: self._ask(scheduler))
+            env.call_at(env.now, lambda: self._begin(scheduler), what=WAKE_UP)
+
+    def _begin(self, scheduler: Scheduler) -> None:
+        """Ask for a decision about the nodes that are idle from the beginning."""
+        since = [each for place in scheduler.view.places for _, each in self._idle(place)]
+        if since:
+            at = min(since) + self.seconds
+            scheduler.wake_at(at) if at > scheduler.env.now else scheduler.wake_anyway()
+
+    def _ask(self, scheduler: Scheduler) -> None:
+        """Ask for a decision once the nodes that have come free now have been idle for long enough."""
+        now = scheduler.env.now
+        for place in scheduler.view.places:
+            idle = place.sleeping.idle_since if place.sleeping is not None else None
+            if idle and next(reversed(idle.values())) == now:
+                if self.spare or not self.seconds:
+                    scheduler.wake_anyway()
+                scheduler.wake_at(now + self.seconds)
+
+    def _idle(self, place: Pool) -> list[tuple[int, float]]:
+        """Return the idle nodes that need not stay awake, each with the instant (s) since which it is idle."""
+        idle = [] if place.sleeping is None else place.sleeping.idle()
+        return idle[: max(len(idle) - self.spare, 0)]
+
+    def notes(self, system: Attached, /) -> tuple[str, ...]:
+        """Return a sentence if no node can sleep."""
+        can = any(place.sleeping is not None for place in system.places)
+        own = () if can else (f"policy {self.name} puts no node to sleep: none has a boot in its power",)
+        return *own, *self.policy.notes(system)
+
+    def forget(self) -> None:
+        """Reset the other policy: yet another one has decided since."""
+        self.policy.forget()
+
+    def state(self) -> Any:
+        return self.policy.state()
+
+    def restore(self, values: Any) -> None:
+        self.policy.restore(values)
+
+    def decide(self, view: View, /) -> Iterator[Decision]:
+        """Yield the decisions of the other policy, then put nodes to sleep."""
+        yield from self.policy.decide(view) or ()
+        for place in view.places:
+            if nodes := [node for node, since in self._idle(place) if since + self.seconds <= view.now]:
+                yield Sleep(place, nodes)
