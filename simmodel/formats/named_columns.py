@@ -368,7 +368,7 @@ def _kind(column: str) -> tuple[str, Callable[[Cell, str], float | str]]:
 def _share(text: str) -> float:
     value = float(text) if text else -1.0
     if not (0 <= value <= 1 or value == -1):
-        raise ValueError
+        raise InputError(f"must be a number from 0 to 1, got {shown(text)}")
     return value if value >= 0 else float("nan")
 
 

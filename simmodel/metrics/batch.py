@@ -13,7 +13,7 @@ import numpy as np
 
 from simmodel.foundation.errors import ByName, InputError, unknown
 from simmodel.metrics.statistics import mser
-from simmodel.records.job_record import delays, interrupted, needed, never_started, since
+from simmodel.records.job_record import delays, has_gpus, interrupted, needed, never_started, since
 from simmodel.records.steps import Steps
 from simmodel.work.table import Table, distinct, rows_of
 
@@ -36,7 +36,6 @@ __all__ = [
     "Cut",
     "bounded_slowdown",
     "discrimination",
-    "has_gpus",
     "in_window",
     "jain",
     "job_values",
@@ -140,17 +139,6 @@ MORE_IS_BETTER = frozenset(
     {"utilisation", "throughput", "fairness_users", "saved_work", "speedup", "efficiency", "gpu_utilisation"}
 )
 """The metrics of which more is better; of all others less is."""
-
-
-def has_gpus(result: JobRecord) -> bool:
-    """Whether a result says which GPUs of a cluster were held: some of its nodes have GPUs, and its runs amounts.
-
-    >>> from simmodel import simulate
-    >>> has_gpus(simulate(4, [], "fcfs"))
-    False
-    """
-    partitions = result.scenario.get("platform", {}).get("partitions", ())
-    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ())) and "gpus" in result.runs
 
 
 def metrics_of(columns: Collection[str]) -> dict[str, tuple[str, str]]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from simmodel.foundation.errors import InputError, unknown
-from simmodel.metrics.batch import has_gpus
 from simmodel.metrics.draws import Segments
 from simmodel.metrics.packing import pack
 from simmodel.platform.toml import from_dict
+from simmodel.records.job_record import has_gpus
 from simmodel.records.steps import Steps, held_spans, parts_inside
 from simmodel.resources.pools.devices import WHOLE, DeviceTable
 from simmodel.resources.pools.scores import FGD, mix_of_counts
@@ -89,6 +89,9 @@ class GpuUse:
             if (name := spec.partition(each.partition).name) in parts:
                 numbers = sorted(map(parts[name].node_number, each.nodes))
                 self._numbers[each.name] = name, np.array(numbers, dtype=np.int64)
+
+    def __repr__(self) -> str:
+        return f"<GpuUse of {self._result.name}: {sum(map(len, self.tables.values()))} nodes>"
 
     @property
     def types(self) -> tuple[str, ...]:

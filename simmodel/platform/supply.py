@@ -101,6 +101,11 @@ def _pue(_instance: PowerSupply, _attribute: attrs.Attribute[float], value: Pue)
         raise InputError(f"must be a number >= 1 or a function, got {shown(value)}", place="pue")
 
 
+def _signal(_instance: PowerSupply, attribute: attrs.Attribute[Any], value: object) -> None:
+    if not (value is None or isinstance(value, Signal)):
+        raise InputError(f"must be a signal, got {shown(value)}", place=attribute.name)
+
+
 @attrs.frozen(kw_only=True, repr=False)
 class PowerSupply(Fields):
     """What a machine draws from the mains besides the watts of its nodes.
@@ -129,6 +134,4 @@ class PowerSupply(Fields):
     conversions: tuple[Conversion, ...] = attrs.field(default=(), converter=_conversions)
     fixed: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
     pue: Pue = attrs.field(default=1.0, validator=_pue)
-    temperature: Signal | None = attrs.field(
-        default=None, validator=attrs.validators.optional(attrs.validators.instance_of(Signal))
-    )
+    temperature: Signal | None = attrs.field(default=None, validator=_signal)

@@ -1,4 +1,5 @@
 from .backfilling import Backfill as Backfill, Easy as Easy
+from .caps import Cap as Cap
 from .data import DataPolicy as DataPolicy, Transfers as Transfers
 from .estimates import EarliestFinish as EarliestFinish, GreedyDS as GreedyDS
 from .mapping import MappingPolicy as MappingPolicy

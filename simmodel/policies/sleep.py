@@ -14,21 +14,39 @@ from simmodel.scheduling.protocol import Decision, Policy, Sleep, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from simmodel.resources.pools.pool import Pool
     from simmodel.scheduling.scheduler import Scheduler
-    from simmodel.systems.cluster.execution import JobExecution
 
 __all__ = ["SleepAfter"]
+
+
+class Execution(Protocol):
+    """What starts and ends the jobs of a cluster."""
+
+    def after_each(self, call: Callable[[], object]) -> None:
+        """Call a function after each start and each end."""
+        ...
 
 
 class Attached(Protocol):
     """A cluster."""
 
-    places: Sequence[Pool]
-    scheduler: Scheduler
-    execution: JobExecution
+    @property
+    def places(self) -> Sequence[Pool]:
+        """Its places."""
+        ...
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Its scheduler."""
+        ...
+
+    @property
+    def execution(self) -> Execution:
+        """What starts and ends its jobs."""
+        ...
 
 
 class SleepAfter(Policy):

@@ -40,6 +40,7 @@ __all__ = [
     "delays",
     "derived",
     "ended_well",
+    "has_gpus",
     "interrupted",
     "is_number",
     "job_columns",
@@ -523,6 +524,17 @@ def delays(jobs: Table) -> NDArray[np.float64]:
     start, end = jobs["start"], jobs["end"]
     found: NDArray[np.float64] = (start - since(jobs)) + (end - start - jobs["run"])
     return found + np.nan_to_num(jobs["overhead"]) if "overhead" in jobs else found
+
+
+def has_gpus(result: JobRecord) -> bool:
+    """Whether a result says which GPUs of a cluster were held: some of its nodes have GPUs, and its runs amounts.
+
+    >>> from simmodel import simulate
+    >>> has_gpus(simulate(4, [], "fcfs"))
+    False
+    """
+    partitions = result.scenario.get("platform", {}).get("partitions", ())
+    return any(kind.get("gpus") for part in partitions for kind in part.get("nodes", ())) and "gpus" in result.runs
 
 
 def interrupted(jobs: Table) -> NDArray[np.bool_]:

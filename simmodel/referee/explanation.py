@@ -132,11 +132,11 @@ class Explanation(Told):
     job, at, place
         the job, the instant (s), and the partition that it waits for
     reason
-        ``"processors"``: they are not free; ``"nodes"``: nodes of the kind that it needs are not free; ``"licences"``;
-        ``"bandwidth"`` of a storage or a link; ``"reservation"``: it would run into a reservation or maintenance, or
-        its own has not begun; ``"order"``: it would fit, but the policy keeps the room for others; ``"limit"`` of its
-        queue; ``"dependencies"``; ``"policy"``: it holds the job, for instance for quota; ``"held"`` by a scheduler
-        outside; ``"due"``: the policy starts it at this instant
+        ``"processors"``: they are not free; ``"nodes"``: nodes of the kind that it needs are not free;
+        ``"licences"``; ``"bandwidth"`` of a storage or a link; ``"power"`` under a cap; ``"reservation"``: it would
+        run into a reservation or maintenance, or its own has not begun; ``"order"``: it would fit, but the policy
+        keeps the room for others; ``"limit"`` of its queue; ``"dependencies"``; ``"policy"``: it holds the job, for
+        instance for quota; ``"held"`` by a scheduler outside; ``"due"``: the policy starts it at this instant
     detail
         the same as a clause: what it needs, and what there is
     needs, free

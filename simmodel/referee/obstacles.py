@@ -15,6 +15,7 @@ from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import Question, promised_now, started_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import PROMISES, Change, Explanation, Holder, instant_text, span_table
+from simmodel.resources.pools.power import POWER
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Choice
 from simmodel.systems.cluster.queueing import places_to_wait
@@ -288,6 +289,8 @@ def _at(place: Pool, job: LiveJob) -> str:
         return "processors"
     if job.request is not None and not place.consumables.fits(job.request.consumables):
         lacking = place.consumables.lacking(job.request.consumables)
+        if lacking == [POWER]:
+            return "power"
         return "bandwidth" if all(map(place.consumables.is_bandwidth, lacking)) else "licences"
     return "reservation" if place.windows and place.fits(_brief(job)) else "nodes"
 
@@ -428,6 +431,12 @@ def _licences(way: _Way) -> str:
     return f"needs {'; '.join(short)}"
 
 
+def _power(way: _Way) -> str:
+    there, need = way.pool.consumables, way.live.request.consumables[POWER]
+    free = are_free(there.show(POWER, there.free[POWER]))
+    return f"needs {there.show(POWER, need)} above idle nodes, {free} below the cap"
+
+
 def _missing_licences(way: _Way) -> list[tuple[str, float]]:
     needs = {} if way.work.spec is None else way.work.spec.amounts
     return [(name, needs[name]) for name in way.pool.consumables.lacking(needs)]
@@ -478,6 +487,7 @@ _DETAILS: dict[str, Callable[[_Way], str]] = {
     "nodes": _nodes,
     "licences": _licences,
     "bandwidth": _licences,
+    "power": _power,
     "reservation": _reservation,
     "limit": _limit,
     "dependencies": _dependencies,
@@ -514,6 +524,12 @@ def _who_make_room(way: _Way) -> Iterator[Holder]:
 def _who_hold_nodes(way: _Way) -> Iterator[Holder]:
     """Yield the running jobs that end by the instant at which the job fits."""
     at, _ = way.pool.earliest(way.live)
+    yield from (_holder(run) for run in _running(way) if run.expected_end <= at < inf)
+
+
+def _who_hold_power(way: _Way) -> Iterator[Holder]:
+    """Yield the running jobs that end by the instant at which the job has enough power."""
+    at, _ = way.pool.profile().earliest(way.live, way.live.planned)
     yield from (_holder(run) for run in _running(way) if run.expected_end <= at < inf)
 
 
@@ -587,6 +603,7 @@ _HOLDERS: dict[str, Callable[[_Way], Iterator[Holder]]] = {
     "nodes": _who_hold_nodes,
     "licences": _who_hold_licences,
     "bandwidth": _who_hold_licences,
+    "power": _who_hold_power,
     "reservation": _windows,
     "limit": _who_count,
     "dependencies": _who_come_before,

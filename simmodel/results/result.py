@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from simmodel.foundation.errors import InputError, Plain, clipped, shown
-from simmodel.metrics.batch import GPU_METRICS, TAU, Cut, has_gpus, metrics_of
-from simmodel.records.job_record import FIRST_COLUMNS, JobRecord
+from simmodel.metrics.batch import GPU_METRICS, TAU, Cut, metrics_of
+from simmodel.records.job_record import FIRST_COLUMNS, JobRecord, has_gpus
 from simmodel.results.stored import Common, Stored
 from simmodel.work.table import Table
 from simmodel.work.workload import Report

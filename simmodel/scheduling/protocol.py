@@ -97,13 +97,13 @@ class Resize(NamedTuple):
 
 
 class SetLevel(NamedTuple):
-    """Let a running job go on at another relative frequency of its nodes, now: its work left is rescaled.
+    """Let a job go on at another relative frequency of its nodes, now, or start at one: its work left is rescaled.
 
-    ``stretch``: so is the time that is left to its limit.
+    ``stretch``: so is the time that is left to its limit. ``level``: ``None`` takes that of a waiting job back.
     """
 
     work: Any
-    level: float
+    level: float | None
     reason: str | None = None
     stretch: bool = True
 

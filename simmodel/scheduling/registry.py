@@ -109,6 +109,10 @@ BUILT_IN: dict[str, tuple[str, str]] = {
         "simmodel.policies.sleep:SleepAfter",
         "sleep-after(SECONDS, POLICY, spare=N): EASY; nodes sleep once they were idle for so long, except N of them",
     ),
+    "cap": (
+        "simmodel.policies.caps:Cap",
+        "cap(2MW, POLICY): no more power than that is drawn; cap(2MW, POLICY, lower): jobs start at lower levels",
+    ),
     # tasks of a machine; some also for brokers
     "hrr": (_MAPPING + "RoundRobin(name=hrr)", "the next place that can run it, in turn (HetSim)"),
     "greedy-et": (_ESTIMATES + "FastestExecution", "the place with the shortest run time, ignoring queues (HetSim)"),

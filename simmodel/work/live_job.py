@@ -281,6 +281,12 @@ class LiveJob(LiveWork):
 
     def _ask_for(self, processors: int) -> None:
         self.request = attrs.evolve(self.request, processors=processors)
+        self._count_power()
+
+    def _count_power(self) -> None:
+        """Request the power that it draws at its present size and level, where this counts."""
+        if self.place is not None and self.place.power is not None:
+            self.place.power.count(self)
 
     def hold(self, processors: int) -> None:
         """Take another number of processors from now on, while it runs: its body grows or shrinks."""
@@ -413,6 +419,7 @@ class LiveJob(LiveWork):
             self.limit_to(past.executed + limit)
         self._outcome = "timeout" if cut else before.outcome
         past.level = AtLevel(level, factor, before.outcome, left - most if cut else 0.0, before.limit)
+        self._count_power()
 
     def leave_level(self) -> AtLevel | None:
         """Forget the level at which it ran, whose times its caller replaces, and return it; ``None``: it had none."""
@@ -423,6 +430,7 @@ class LiveJob(LiveWork):
         self._outcome = left.outcome
         if left.limit is not None:
             self.limit_to(left.limit)
+        self._count_power()
         return left
 
     def undo_level(self) -> None:
@@ -433,7 +441,7 @@ class LiveJob(LiveWork):
     @contextmanager
     def trying(self, level: float, *, stretch: bool = True, stops: bool = True) -> Iterator[None]:
         """Ask how a waiting job would do at a relative frequency: it has its times there meanwhile."""
-        kept = self.planned, self.expected, self._duration
+        kept, request = (self.planned, self.expected, self._duration), self.request
         outcome, history, work, seen = self._outcome, self.history, self._work, self._seen
         asked = self._asked if self.predicted else None
         self.history = copy(history)
@@ -442,6 +450,7 @@ class LiveJob(LiveWork):
             yield
         finally:
             self.plan(*kept)
+            self.request = request
             self._outcome, self.history, self._work, self._seen = outcome, history, work, seen
             if asked is not None:
                 self.limit_to(asked)

@@ -45,6 +45,7 @@ from simmodel.platform import (
     ClusterOptions,
     ClusterSpec,
     ConsumableSpec,
+    Conversion,
     DelaySpec,
     DeviceSpec,
     Dragonfly,
@@ -59,6 +60,7 @@ from simmodel.platform import (
     NodeSpec,
     OutageSpec,
     PartitionSpec,
+    PowerSupply,
     ProcessorSpec,
     QueueSpec,
     ReservationSpec,
@@ -183,6 +185,8 @@ def _specs() -> Iterator[Any]:
     yield SharingModel(name="slow", latency_factor=2.0)
     yield Signal([0, 1800], [300, 200], unit="gCO2/kWh")
     yield NodePower(idle=95, load=190.7)
+    yield Conversion(loss=17, efficiency=0.96, nodes=4)
+    yield PowerSupply(fixed="804kW", pue=1.05)
     yield DeviceSpec(name="T4", memory="16GB")
     yield Quota({"T4": 4}, cohort="lab", lend={"T4": 3})
     yield Slowdown("a", 2.0)

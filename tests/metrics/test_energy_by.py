@@ -28,7 +28,7 @@ from simmodel.platform import (
     write_toml,
 )
 from simmodel.work import Elastic
-from tests.metrics.test_energy import on_nodes
+from tests.helpers.powered_nodes import on_nodes
 
 SIVOC = Conversion(loss=13, efficiency=0.98)
 RECTIFIER = Conversion(loss=17, efficiency=0.96, nodes=4)

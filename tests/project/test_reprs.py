@@ -21,11 +21,11 @@ VALUES = {name: each for name, each in public_values().items() if name not in BA
 LIVE = {
     *("Environment", "RealtimeEnvironment", "Simulation", "Scheduler", "View", "Usage", "Problem"),
     *("Cluster", "Machine", "Broker", "Grid", "Site", "JobSystem", "Destination", "JobRecorder"),
-    *("Claim", "CountPool", "Host", "Link", "ManyCores", "MemoryPool"),
+    *("Claim", "CountPool", "DeviceTable", "GpuUse", "Host", "Link", "ManyCores", "MemoryPool"),
     *("HostPool", "Network", "NodePool", "PIMRank", "Pool", "Processor", "Transfer"),
     *("Catalogue", "Growth", "SharedChannel", "Storage"),
     *("Alarm", "BatchedProcessor", "SharedProcessor"),
-    *("BrokeredJob", "JobRequest", "Learning", "LiveJob", "LiveTask", "Run"),
+    *("BrokeredJob", "JobRequest", "Learning", "LiveJob", "LiveTask", "Request", "Run"),
 }
 """Parts of running simulations: a repr, no table."""
 

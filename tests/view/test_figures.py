@@ -24,14 +24,14 @@ from simmodel.futures import what_if
 from simmodel.generators import grid_jobs, tiered_grid
 from simmodel.metrics.objective_scores import kiviat
 from simmodel.metrics.statistics import Interval
-from simmodel.platform import LinkSpec
+from simmodel.platform import ClusterSpec, LinkSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Portfolio
 from simmodel.records import NetworkRecorder
 from simmodel.runs import start
 from simmodel.studies import fat_curve, setup_study
 from simmodel.view import experiment_plots, plots, portfolio_plots
 from simmodel.view.style import STYLES, axes, drawn, tidy
-from simmodel.work import Table
+from simmodel.work import Job, Table
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +202,7 @@ DRAWN = {
     "referee_plots.places_for_a_job": lambda **o: drawing("referee_plots.places_for_a_job")(PLACES, "site 2", 0.0, **o),
     "result_plots.utilisation": lambda **o: run().plot.utilisation(**o),
     "result_plots.queue": lambda **o: run().plot.queue(**o),
+    "result_plots.gpus_over_time": lambda **o: on_gpus().plot.gpus(**o),
     "result_plots.power_over_time": lambda **o: run().plot.power(**o),
     "result_plots.value_by_bin": lambda **o: run().plot.wait_by_bin(**o),
     "result_plots.cdf": lambda **o: run().plot.cdf([run("fcfs"), run("sjf"), brokered()], **o),
@@ -209,6 +210,13 @@ DRAWN = {
     "study_plots.fat_curve": lambda **o: fats().plot(**o),
     "study_plots.case_study": lambda **o: drawing("study_plots.case_study")(two("siloed"), two("sgs-t"), **o),
 }
+
+
+@functools.cache
+def on_gpus():
+    nodes = [NodeSpec(cores=8, gpus={"A100": 1, "T4": 1}, count=2), NodeSpec(name="t", cores=8, gpus={"T4": 2})]
+    jobs = [Job(nodes=1, gpus_per_node=0.6, gpu="T4", run=10), Job(nodes=1, gpus_per_node=2, run=20, submit=5)]
+    return simulate(ClusterSpec(partitions=[PartitionSpec(nodes=nodes)]), jobs, "easy")
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 from simmodel.foundation.errors import InputError
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
 from simmodel.policies import Portfolio
 from simmodel.runs import simulate
 from simmodel.view import arrivals, size_and_run
@@ -29,15 +30,22 @@ def jobs(seconds):
     ]
 
 
+def on_gpus(seconds):
+    return [Job(id=1, nodes=1, gpus_per_node=0.5, run=seconds), Job(id=2, nodes=1, gpus_per_node=2, run=seconds)]
+
+
+ON_GPUS = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(cores=8, gpus={"T4": 2})])])
 RUNS = {
     "cluster": lambda seconds: simulate(MANY, jobs(seconds), "easy"),
     "broker": lambda seconds: simulate({"a": MANY, "b": MANY}, {"a": jobs(seconds)}, "sgs-t"),
+    "gpus": lambda seconds: simulate(ON_GPUS, on_gpus(seconds), "fcfs"),
     "machine": lambda seconds: simulate("hetsim-slow", Workflow([Task(id=i, run=seconds) for i in range(3)]), "heft"),
     "portfolio": lambda seconds: simulate(MANY, jobs(seconds), Portfolio(["easy", "sjf"], "wait_mean")),
 }
 PLOTS = [
     *(("cluster", name) for name in ("cdf", "gantt", "overview", "power", "queue", "utilisation", "wait_by_bin")),
     *(("broker", name) for name in ("cdf", "clusters", "flows", "gantt", "overview", "queue", "utilisation", "weekly")),
+    ("gpus", "gpus"),
     *(("machine", name) for name in ("gantt", "links", "memory", "overview", "phases", "plan")),
     *(("portfolio", name) for name in ("scores", "starts_by_policy")),
 ]
@@ -102,5 +110,5 @@ def test_intervals_of_weekly_figures():
 def test_every_plot_is_drawn(kind):
     names = {name for name in dir(result(kind, 1e10).plot) if not name.startswith("_")}
     assert names <= {
-        name for each, name in PLOTS if each in (kind, "portfolio") or (kind, each) == ("broker", "cluster")
+        name for each, name in PLOTS if each in (kind, "portfolio", "gpus") or (kind, each) == ("broker", "cluster")
     }

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from math import floor
 from typing import TYPE_CHECKING, Any, Self
 
+import attrs
 import numpy as np
 
 from simmodel.foundation.errors import InputError
@@ -329,6 +330,10 @@ class NodeTable:
         """Return the table as placements see it when they choose for a request."""
         return new_table((*self._seen, request, self.apart))
 
+    def __repr__(self) -> str:
+        cores = f"{self.free[0].sum():g} of {self.capacity[0].sum():g}"
+        return f"<{type(self).__name__} of {len(self)} nodes: {cores} cores are free>"
+
     def __len__(self) -> int:
         return int(self.capacity.shape[1])
 
@@ -600,6 +605,8 @@ def probe(job: LiveJob, processors: int, requested: float) -> LiveJob:
     """Return a job of no queue that requests processors at the place of another, for some seconds."""
     found = LiveJob(f"{processors} processors for {job.id}", -1, 0.0, processors, requested, requested, requested)
     found.place = job.place
+    if job.place.power is not None:
+        found.request = job.place.power.counted(attrs.evolve(job.request, processors=processors))
     return found
 
 

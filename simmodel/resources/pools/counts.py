@@ -57,7 +57,7 @@ class CountPool(Pool):
         if request is not None:
             if request.gpus_per_node or request.memory_per_node:
                 return Refusal.of("GPUs or memory of nodes", f"{self.name} has processors only")
-            return self.consumables.why_not(request.consumables)
+            return self._why_not_amounts(job, request)
         return None
 
     def width_of(self, job: LiveJob) -> int:
@@ -68,8 +68,7 @@ class CountPool(Pool):
         """Whether the job could start now and run for its requested time without running into a window."""
         if job.processors > self.free:
             return False
-        request = job.request
-        if request is not None and not self.consumables.fits(request.consumables):
+        if job.request is not None and not self._amounts_fit(job):
             return False
         if not self.windows:
             return True
@@ -133,9 +132,9 @@ class CountPool(Pool):
             return self.env.now, -missing
         return self.running.when_free(missing, self.env.now)
 
-    def request_of(self, spec: Job) -> Request | None:
-        """Return the job's request beyond processors (consumables, GPUs or memory), or ``None``."""
-        if not (spec.gpus_per_node or spec.memory_per_node or spec.consumables or spec.bandwidth):
+    def _request_of(self, spec: Job) -> Request | None:
+        shaped = spec.gpus_per_node or spec.memory_per_node
+        if not (shaped or spec.consumables or spec.bandwidth or self.power is not None):
             return None
         from simmodel.resources.pools.allocation import Request
 

@@ -31,8 +31,11 @@ def can_resize(pool: Pool, job: LiveJob, processors: int) -> bool:
 def resized(pool: Pool, job: LiveJob, grant: Grant, processors: int) -> Any:
     """Return a running elastic job's grant or allocation at another size; ``None``: too few processors are free."""
     left = 0.0
-    if pool.windows:  # the requested seconds that are left then
+    if pool.windows or pool.power is not None:  # the requested seconds that are left then
         assert job.elastic is not None
         elapsed = (pool.env.now - (job.started or 0.0)) if job.run is not None else 0.0
         left = max(0.0, job.planned - elapsed) * job.elastic.longer(job.processors, processors)
+    power = pool.power if job.run is not None else None
+    if power is not None and not power.allows(job, probe(job, processors, left).request, left):
+        return None
     return pool.resized(job, grant, processors, left)

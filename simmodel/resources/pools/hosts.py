@@ -274,9 +274,8 @@ class HostPool(NodePool):
         """Return the refusal of a job with more processors than the largest host; ``name``: that of the pool in it."""
         return Refusal.of(f"{processors} processors", f"the largest host of {name or self.name} has {self.largest}")
 
-    def request_of(self, spec: Job) -> Request | None:
-        """Return a job's request beyond processors, or ``None``."""
-        plain = spec.nodes is None or spec.nodes == 1
+    def _request_of(self, spec: Job) -> Request | None:
+        plain = (spec.nodes is None or spec.nodes == 1) and self.power is None
         if plain and not (spec.gpus_per_node or spec.memory_per_node or spec.amounts or spec.exclusive):
             return None
         request = Request.of(spec, exclusive=self.spec.exclusive)
@@ -364,7 +363,7 @@ class HostPool(NodePool):
         if not self._counts(job):
             return super().fits(job)
         fits = self._counted().fits(job.processors)
-        return fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        return fits and (job.request is None or self._amounts_fit(job))
 
     def take(self, job: LiveJob, allocation: Allocation | Grant | None = None) -> Grant:
         """Allocate the job's request; without an allocation of nodes, on the host that the placement chooses.

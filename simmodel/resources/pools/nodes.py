@@ -436,8 +436,7 @@ class NodePool(Pool):
             self._offered = self.version, job, allocation
         return allocation
 
-    def request_of(self, spec: Job) -> Request | None:
-        """Return the request of a job; ``None``: processors only."""
+    def _request_of(self, spec: Job) -> Request | None:
         request = Request.of(spec, exclusive=self.spec.exclusive, whole_switches=self._whole_switches)
         if request.of_devices:
             self.tell_devices()
@@ -467,7 +466,7 @@ class NodePool(Pool):
         request = self.request_for(job)
         gone = self.absences.gone
         table = self.table.without(gone) if gone else self.table
-        return table.why_not(request, self.name) or self.consumables.why_not(request.consumables)
+        return table.why_not(request, self.name) or self._why_not_amounts(job, request)
 
     def _ahead(self, job: LiveJob) -> int:
         """Return the number of future windows that begin before the job would end."""
@@ -521,7 +520,7 @@ class NodePool(Pool):
         fits = self._fitting.get((need, ahead))
         if fits is None:
             fits = self._fitting[need, ahead] = self._clear(ahead).fits(need)
-        fits = fits and (job.request is None or self.consumables.fits(job.request.consumables))
+        fits = fits and (job.request is None or self._amounts_fit(job))
         return fits and (self.dozing is None or self.dozing.worth_waking(job, need))
 
     def accepts(self, job: LiveJob, allocation: Allocation | Grant | None) -> bool:
@@ -539,12 +538,7 @@ class NodePool(Pool):
         need = self.need_of(job)
         asked = allocation == need if isinstance(need, Allocation) else allocation.meets(need)
         there = not len(allocation.nodes) or 0 <= allocation.nodes[0] <= allocation.nodes[-1] < len(self.nodes)
-        return (
-            asked
-            and there
-            and self._clear(self._ahead(job)).allows(allocation, need)
-            and (job.request is None or self.consumables.fits(job.request.consumables))
-        )
+        return asked and there and self._clear(self._ahead(job)).allows(allocation, need) and self._amounts_fit(job)
 
     def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Allocation | None:
         """Return the allocation of a job reported to run here; ``None``: other jobs hold too much of its nodes."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from heapq import merge
+from itertools import pairwise
 from math import inf
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Environment
     from simmodel.resources.pools.allocation import Allocation, Request
     from simmodel.resources.pools.node_network import NodeNetwork
+    from simmodel.resources.pools.power import PowerCount
     from simmodel.resources.pools.promises import JobOrder, Promise, WaitingJobs
     from simmodel.resources.pools.running import RunningIndex
     from simmodel.resources.pools.sleeping import Sleeping
@@ -28,6 +32,43 @@ if TYPE_CHECKING:
 __all__ = ["ClaimQueue", "Consumables", "Limits", "Pool"]
 
 Told = Callable[[float], object]
+
+
+class _Line:
+    """The steps of an amount over time, each a value that holds from an instant (s) on, and who holds some of it."""
+
+    def __init__(
+        self, name: str, env: Environment, steps: Sequence[tuple[float, int]], running: Sequence[RunningIndex]
+    ) -> None:
+        self.name = name
+        self._env = env
+        self._steps = steps
+        self._times = [at for at, _ in steps]
+        self.running = running
+        self.until = -inf  # the instant of the next step
+
+    @property
+    def now(self) -> int:
+        """The value now."""
+        after = bisect_right(self._times, self._env._now)
+        self.until = self._times[after] if after < len(self._times) else inf
+        return self._steps[max(after - 1, 0)][1]
+
+    @property
+    def due(self) -> bool:
+        return self._env._now >= self.until
+
+    def ahead(self) -> Sequence[tuple[float, int]]:
+        """Return the steps from the present one on."""
+        return self._steps[max(bisect_right(self._times, self._env._now) - 1, 0) :]
+
+    def lowest(self, other: Sequence[tuple[float, int]]) -> list[tuple[float, int]]:
+        """Return the steps of the lower one of both at every instant."""
+        times = [at for at, _ in other]
+        both = sorted({*self._times, *times})
+        at = [max(bisect_right(each, instant) - 1, 0) for each in (self._times, times) for instant in both]
+        own, others = at[: len(both)], at[len(both) :]
+        return [(t, min(self._steps[i][1], other[j][1])) for t, i, j in zip(both, own, others, strict=True)]
 
 
 class Consumables:
@@ -54,23 +95,81 @@ class Consumables:
         self.slack = {name: 1e-9 * amount for name, amount in amounts.items()}  # an upper bound of the rounding error
         self.version = 0  # incremented by each take and give_back
         self._holders = dict.fromkeys(amounts, 0)
+        self._line: _Line | None = None
+
+    # ------------------------------------------------------------------ an amount that changes over time
+
+    def limit(
+        self, name: str, env: Environment, steps: Sequence[tuple[float, int]], running: Sequence[RunningIndex]
+    ) -> None:
+        """Add an amount that changes over time, or lower it where it is there already.
+
+        Parameters
+        ----------
+        name, env
+            its name, and the clock
+        steps
+            its values from instants (s) on, the first of which is not in the future
+        running
+            the work of all pools that share it
+
+        Raises
+        ------
+        InputError
+            another amount has this name
+        """
+        if self._line is not None:
+            steps = self._line.lowest(steps)
+        elif name in self.capacity:
+            raise InputError(f"must have another name than the amount that a cap limits, got {name!r}", "consumables")
+        self._line = line = _Line(name, env, steps, running)
+        self.capacity[name] = self.free[name] = line.now
+        self.slack[name] = 0.0
+        self._holders[name] = 0
+
+    def _advance(self, line: _Line) -> None:
+        """Change the amount whose step is over."""
+        if line.due:
+            name, before = line.name, self.capacity[line.name]
+            self.capacity[name] = line.now
+            self.free[name] += self.capacity[name] - before
+            self.version += 1
+
+    def rises_at(self) -> float:
+        """Return the next instant (s) at which more of an amount is there, infinite if there is none."""
+        steps = () if self._line is None else self._line.ahead()
+        return next((at for (_, before), (at, after) in pairwise(steps) if after > before), inf)
+
+    def falls_before(self, instant: float) -> bool:
+        """Whether less of an amount will be there at some time before an instant (s)."""
+        line = self._line
+        return line is not None and any(
+            at < instant and after < before for (_, before), (at, after) in pairwise(line.ahead())
+        )
+
+    # ------------------------------------------------------------------ what is free
 
     def why_not(self, need: Mapping[str, float]) -> str | None:
         """Return why the capacity can never satisfy the need, or ``None``."""
         for name, amount in need.items():
             if name not in self.capacity:
                 return Refusal.of(f"consumable {name!r}", f"there are {', '.join(self.capacity) or 'none'}")
-            if amount > self.capacity[name]:
-                there = self.show(name, self.capacity[name])
+            most: float = self.capacity[name]
+            if self._line is not None and name == self._line.name:
+                most = max(each for _, each in self._line.ahead())
+            if amount > most:
+                there = self.show(name, most)
                 return Refusal.of(f"{self.show(name, amount)} of {name}", f"there are {there}")
         return None
 
     def show(self, name: str, amount: float) -> str:
-        """Return an amount as a text, of a storage or a link in bytes/s.
+        """Return an amount as a text, of a storage or a link in bytes/s, of power in watts.
 
         >>> Consumables({"scratch": 8e9}, {"scratch": print}).show("scratch", 2e9)
         '2GBps'
         """
+        if self._line is not None and name == self._line.name:
+            return f"{amount / 1000:g} W"
         return show_quantity(amount, "B/s") if self.is_bandwidth(name) else f"{amount:g}"
 
     def is_bandwidth(self, name: str) -> bool:
@@ -82,11 +181,15 @@ class Consumables:
         return [name for name, amount in need.items() if not self.fits({name: amount})]
 
     def fits(self, need: Mapping[str, float]) -> bool:
+        if self._line is not None:
+            self._advance(self._line)
         return all(self.free[name] + self.slack[name] >= amount for name, amount in need.items())
 
     def take(self, need: Mapping[str, float]) -> None:
         """Take these amounts; nothing is checked."""
         self.version += 1
+        if self._line is not None:
+            self._advance(self._line)
         for name, amount in need.items():
             self.free[name] -= amount
             self._holders[name] += 1
@@ -96,6 +199,8 @@ class Consumables:
     def give_back(self, need: Mapping[str, float]) -> None:
         """Give these amounts back."""
         self.version += 1
+        if self._line is not None:
+            self._advance(self._line)
         for name, amount in need.items():
             self._holders[name] -= 1
             self.free[name] = self.free[name] + amount if self._holders[name] else self.capacity[name]
@@ -104,18 +209,29 @@ class Consumables:
 
     def profiles(self, now: float, running: RunningIndex) -> dict[str, CountProfile]:
         """Return the free amount of each over time from an instant (s) on, by the expected ends of running work."""
+        line = self._line
+        if line is not None:
+            self._advance(line)
         profiles = {}
         for name, free in self.free.items():
-            ends = (
+            shared = line.running if line is not None and name == line.name else (running,)
+            held = (
                 (end, run.work.request.consumables.get(name, 0))
-                for end, _, _, run in running.entries()
+                for each in shared
+                for end, _, _, run in each.entries()
                 if run.work.request is not None
             )
+            ends: Iterable[tuple[float, float]] = held if len(shared) == 1 else sorted(held, key=itemgetter(0))
+            if line is not None and name == line.name:
+                steps = [(at, after - before) for (_, before), (at, after) in pairwise(line.ahead())]
+                ends = merge(ends, steps, key=itemgetter(0))
             profiles[name] = CountProfile(now, free + self.slack[name], ends)
         return profiles
 
     def state(self) -> tuple[tuple[str, float], ...]:
-        return tuple((name, float(free)) for name, free in self.free.items())
+        """Return the free amounts for a snapshot, without one that follows from the clock and its holders."""
+        derived = None if self._line is None else self._line.name
+        return tuple((name, float(free)) for name, free in self.free.items() if name != derived)
 
     def restore(self, free: Iterable[tuple[str, float]]) -> None:
         """Take over the free amounts of a snapshot, to the last bit, whose holders have taken theirs."""
@@ -266,6 +382,8 @@ class Pool:
     calendar_priority = CALENDAR
     paced = False
     """Whether jobs may run at another speed than 1."""
+    power: PowerCount | None = None
+    """Counts the power of its jobs, where a cap limits it."""
     holds = True
     """Whether it has its capacity: the pool of a reservation does not before its time, or after it."""
     sleeping: Sleeping | None = None
@@ -710,7 +828,31 @@ class Pool:
 
     def request_of(self, spec: Job) -> Request | None:
         """Return a job's request beyond processors, or ``None``."""
-        if not spec.amounts:
+        request = self._request_of(spec)
+        return request if self.power is None or request is None else self.power.counted(request)
+
+    def _why_not_amounts(self, job: LiveJob, request: Request) -> str | None:
+        """Return why the consumables can never satisfy a request, or ``None``."""
+        reason, power = self.consumables.why_not(request.consumables), self.power
+        if reason is None or power is None or not (power.lowers and self.levels) or job.own_times:
+            return reason
+        return self.consumables.why_not(power.counted(request, self.levels[-1]).consumables)
+
+    def _amounts_fit(self, job: LiveJob) -> bool:
+        """Whether the consumables that a job requests are free now, and stay so where their amount changes."""
+        request, there = job.request, self.consumables
+        if not there.capacity:
+            return True
+        now = self.env._now
+        if not there.fits(request.consumables):
+            return False
+        if not there.falls_before(now + job.planned):
+            return True
+        profiles = there.profiles(now, self.running)
+        return all(profiles[name].fits(amount, job.planned) for name, amount in request.consumables.items())
+
+    def _request_of(self, spec: Job) -> Request | None:
+        if not spec.amounts and self.power is None:
             return None
         from simmodel.resources.pools.allocation import Request
 

@@ -188,8 +188,9 @@ class JobExecution:
             job.attempts += 1
             for hook in self._core.on_started:
                 hook(run)
-            if processors is not None and processors != job.preferred:
-                self._tell_resized(run, processors, grant)
+            size = processors is not None and processors != job.preferred
+            if size or (past is not None and past.level is not None):
+                self._tell_resized(run, job.processors if processors is None else processors, grant)
         if job.watched:
             self._started_watched(job, limited=not booted)
         if self._changed:
@@ -273,10 +274,19 @@ class JobExecution:
     ) -> None:
         """Start a waiting job at a relative frequency of its nodes."""
         job = self._queueing.choices.get(job, (job,))[0]
-        job.watched = True
-        self._queueing.move(job, place, lambda: job.run_at(level, stretch=stretch, stops=self.stops))
+        self.plan_at(job, place, level, stretch=stretch)
         self.start(job, place, allocation)
-        self._tell_resized(job.run, job.processors, job.run.grant)  # type: ignore[union-attr, arg-type]
+
+    def plan_at(self, job: LiveJob, place: Pool, level: float | None, *, stretch: bool) -> None:
+        """Let a waiting job start at a relative frequency of its nodes, when it starts; ``None``: at none."""
+
+        def change() -> None:
+            job.undo_level()
+            if level is not None:
+                job.run_at(level, stretch=stretch, stops=self.stops)
+
+        job.watched = True
+        self._queueing.move(job, place, change)
 
     def _tell_resized(self, run: Run, before: int, grant: Grant) -> None:
         for hook in self._core.on_resized:
@@ -690,6 +700,10 @@ class Sizing(Protocol):
         """Start a waiting job at a relative frequency of its nodes."""
         ...
 
+    def plan_at(self, job: LiveJob, place: Pool, level: float | None, /, *, stretch: bool) -> None:
+        """Let a waiting job start at a relative frequency of its nodes, when it starts; ``None``: at none."""
+        ...
+
     def entry_at(self, job: LiveJob, place: Pool, /) -> LiveJob:
         """Return the entry of a waiting job at a place, or the job."""
         ...
@@ -752,15 +766,30 @@ def _carry_start_at(
 
 
 def carry_level(execution: Sizing, decision: SetLevel) -> str | None:
-    """Let a running job go on at another level, or return why this is impossible."""
+    """Let a running job go on at another level, or a waiting one start there, or return why this is impossible."""
     job, level, _, stretch = decision
-    run = job.run if isinstance(job, LiveJob) else None
-    if run is None or run.released or isinstance(run, Booting) or run.place not in execution.places:
-        return f"cannot set the level of {job!r}: it is not running here"
-    reason = why_not_level(job, run.place, level)
-    if reason is None and job.level != level:
-        execution.resize(job, job.processors, run.grant.allocation, level, stretch=stretch)
-    return reason
+    here = isinstance(job, LiveJob) and job.state in ("waiting", "running") and job.place in execution.places
+    run = job.run if here else None
+    if not here or (run is not None and (run.released or level is None or isinstance(run, Booting))):
+        return f"cannot set the level of {job!r} to {level!r}: it neither waits nor runs here"
+    if job.history is not None and job.history.resumes:
+        return f"cannot set the level of {job!r}: it resumes as it was suspended"
+    reason = None if level is None else why_not_level(job, job.place, level)
+    if reason is not None or job.level == level:
+        return reason
+    if run is None:
+        execution.plan_at(job, job.place, level, stretch=stretch)
+        return None
+    assert level is not None
+    if job.place.power is not None:
+        speed = run.place.speed_of(job, run.grant.nodes)
+        left = 1.0 - min(1.0, (run.place.env.now - run.started) * speed / job.planned)
+        with job.trying(level, stretch=stretch, stops=execution.stops):
+            request, seconds = job.request, job.planned * left / speed
+        if not job.place.power.allows(job, request, seconds):
+            return f"does not fit at level {level:g}: too little power is free"
+    execution.resize(job, job.processors, run.grant.allocation, level, stretch=stretch)
+    return None
 
 
 def carry_resize(execution: Sizing, decision: Resize) -> str | None:

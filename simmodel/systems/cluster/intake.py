@@ -189,6 +189,7 @@ class LogArrivals(Arrivals[Any]):
         if one_by_one:
             admit = cluster.queueing.admit
         watched = bool(core.usages)
+        power = None if pool is None else pool.power
         jobs, i = self._jobs, self._i
         at = jobs[i][1]
         self.number = inf
@@ -216,6 +217,8 @@ class LogArrivals(Arrivals[Any]):
                 job.seq = number_of(row)
             if outcome is not None:
                 job._outcome = outcome
+            if power is not None:
+                power.count(job)
             if blind:
                 job.unrequested = True
             admit(job)
@@ -271,7 +274,7 @@ class ClusterDoor(Door):
             cluster.reject(job, reason)
         cluster.submitted += len(workload)
         pool = core.only_pool
-        special = pool is None or pool.limited or needs_specs(workload, core.offers)
+        special = pool is None or pool.limited or pool.power is not None or needs_specs(workload, core.offers)
         jobs = requests_of(workload, prepared, core.offers) if special else None
         return self.blocks(workload, prepared, first, jobs)
 

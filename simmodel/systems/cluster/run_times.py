@@ -58,6 +58,7 @@ class Predictions:
             message = f"must predict seconds >= 0, got {predicted!r} for job {job.id}"
             raise InputError(message, place=f"predictor {self.predictor.name!r}")
         ahead = any(not window.begun for place in self._core.places for window in place.windows)
+        ahead = ahead or any(place.consumables.falls_before(inf) for place in self._core.places)
         unknown = ahead or predicted == inf
         planned = job.planned if unknown else min(limit, max(_LEAST, float(predicted)))
         if not (unknown and job.unrequested):

@@ -195,4 +195,6 @@ def _live(
             job.attempts = past.attempts
             job.started = past.last_start
             job.history = history_of(past)
+        if job.place.power is not None:
+            job.place.power.count(job)
         yield job

@@ -10,7 +10,7 @@ import numpy as np
 
 from simmodel.foundation.display import counted
 from simmodel.foundation.errors import InputError
-from simmodel.metrics.batch import MACHINE_METRICS, METRICS, has_gpus, summary
+from simmodel.metrics.batch import MACHINE_METRICS, METRICS, summary
 from simmodel.metrics.comparison import wait_difference
 from simmodel.metrics.devices import GpuUse
 from simmodel.metrics.report import duration, metric_rows, metric_text

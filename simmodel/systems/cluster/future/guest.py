@@ -365,6 +365,8 @@ def _guest(work: ProjectedJob, cluster: LiveCluster, place: Pool) -> LiveJob:
         guest.request = place.request_of(guest._job)
         guest.rules = None if job.rules is None else cluster.rules[job.rules.spec.name]
         guest.watched = True
+    elif place.power is not None:
+        place.power.count(guest)
     return guest
 
 
