@@ -15,7 +15,7 @@ from simmodel.metrics.comparison import wait_difference
 from simmodel.metrics.devices import GpuUse
 from simmodel.metrics.report import duration, metric_rows, metric_text
 from simmodel.metrics.workflow import machine_rows
-from simmodel.records.job_record import JobRecord
+from simmodel.records.job_record import JobRecord, has_gpus
 from simmodel.records.steps import Steps
 from simmodel.records.task_record import MOMENTS, PHASES
 from simmodel.view.gantt import pieces, processor_rows
