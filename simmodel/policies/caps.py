@@ -53,16 +53,18 @@ class Cap(Policy):
     """Let another policy decide, with no more power than a cap.
 
     Power is one more amount that jobs hold, as they hold licences: a job draws what its nodes draw above idle at its
-    level, and no job starts if the nodes of all partitions would then draw more than the cap, now or at any time until
-    its limit. So the plans and promises of the other policy count it. Nodes that are alike and share their load
-    linearly, or that jobs have whole, are counted exactly, others by the most that the job could draw there. Where the
-    cap is no lower than the power of all nodes under load, it limits nothing.
+    level, and no job starts if the nodes of all partitions would then draw more than the cap, now or at any time
+    until its limit. So the plans and promises of the other policy count it. Nodes that are alike and share their load
+    linearly, or that jobs have whole, are counted exactly, others by the most that the job could draw there. Nodes
+    that can sleep count with what they draw while they boot, awake or not. Where the cap is no lower than the power
+    of all nodes under load, it limits nothing.
 
     Parameters
     ----------
     watts
         a number, or a quantity such as ``"2MW"``; steps, as ``[(0, 2e6), ("8h", "1MW")]``, each from an instant on, as
-        a text ``"2MW;1MW@8h"``; a :class:`~simmodel.platform.Signal`, or the name of one that the run has
+        a text ``"2MW;1MW@8h"``; a :class:`~simmodel.platform.Signal`, or the name of one that the run has; default:
+        no cap
     policy
         the policy under the cap; default: EASY
     how
@@ -91,7 +93,7 @@ class Cap(Policy):
 
     def __init__(
         self,
-        watts: float | str | Signal | Sequence[tuple[float | str, float | str]],
+        watts: float | str | Signal | Sequence[tuple[float | str, float | str]] = inf,
         policy: PolicyLike | None = None,
         how: str = "wait",
     ) -> None:
@@ -119,9 +121,9 @@ class Cap(Policy):
         idle, most = sum(count.idle for count in own), sum(count.most for count in own)
         steps = []
         for at, watts in self._steps(system):
-            cap = int(1000 * watts + 1e-6)
+            cap = int(1000 * watts + 1e-6) if watts < inf else _ENDLESS
             if cap < idle:
-                text = f"must be at least {idle / 1000:g} W, what the idle nodes of {system.name} draw"
+                text = f"must be at least {idle / 1000:g} W, what the idle or booting nodes of {system.name} draw"
                 raise InputError(f"{text}, got {watts:g} W", place="watts")
             steps.append((at, cap - idle if cap < most else _ENDLESS))
         if steps[0][0] > now:

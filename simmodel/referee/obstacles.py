@@ -15,7 +15,6 @@ from simmodel.foundation.units import show_quantity
 from simmodel.futures.asking import Question, promised_now, started_now
 from simmodel.futures.whatif import what_if
 from simmodel.referee.explanation import PROMISES, Change, Explanation, Holder, instant_text, span_table
-from simmodel.resources.pools.power import POWER
 from simmodel.snapshots.cluster import ClusterSnapshot
 from simmodel.snapshots.jobs import Choice
 from simmodel.systems.cluster.queueing import places_to_wait
@@ -289,7 +288,7 @@ def _at(place: Pool, job: LiveJob) -> str:
         return "processors"
     if job.request is not None and not place.consumables.fits(job.request.consumables):
         lacking = place.consumables.lacking(job.request.consumables)
-        if lacking == [POWER]:
+        if all(map(place.consumables.is_limited, lacking)):
             return "power"
         return "bandwidth" if all(map(place.consumables.is_bandwidth, lacking)) else "licences"
     return "reservation" if place.windows and place.fits(_brief(job)) else "nodes"
@@ -432,9 +431,10 @@ def _licences(way: _Way) -> str:
 
 
 def _power(way: _Way) -> str:
-    there, need = way.pool.consumables, way.live.request.consumables[POWER]
-    free = are_free(there.show(POWER, there.free[POWER]))
-    return f"needs {there.show(POWER, need)} above idle nodes, {free} below the cap"
+    there, needs = way.pool.consumables, way.live.request.consumables
+    (name,) = there.lacking(needs)
+    free = are_free(there.show(name, there.free[name]))
+    return f"needs {there.show(name, needs[name])} above idle nodes, {free} below the cap"
 
 
 def _missing_licences(way: _Way) -> list[tuple[str, float]]:

@@ -24,7 +24,7 @@ from simmodel.platform import (
     QueueSpec,
     Signal,
 )
-from simmodel.policies import Cap, Conservative, Easy
+from simmodel.policies import Cap, Conservative, Easy, SleepAfter
 from simmodel.referee import why_waits
 from simmodel.scheduling import Decision, Policy, SetLevel
 from tests.helpers.examples import up_to
@@ -326,7 +326,7 @@ def test_random_failures_and_queues_that_preempt_keep_it() -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("cap(200)", "watts: must be at least 285 W, what the idle nodes of cluster draw, got 200 W"),
+        ("cap(200)", "watts: must be at least 285 W, what the idle or booting nodes of cluster draw, got 200 W"),
         ("cap(much)", "watts: must be watts, or steps such as '2MW;1MW@8h', got 'much'"),
         ("cap(-5)", "watts: must be watts, or steps such as '2MW;1MW@8h', got -5"),
         ("cap(600;500@9;400@9)", "watts: must have increasing instants, got 9 after 9 s"),
@@ -359,3 +359,25 @@ def test_a_level_may_not_exceed_it_either() -> None:
     jobs = [Job(nodes=3, cores_per_node=4, run=200)]
     with pytest.raises(PolicyError, match="does not fit at level 1: too little power is free"):
         simulate(spec, jobs, Cap([(0, full(spec)), (90, idle(spec) + 150)], rule))
+
+
+SLEEPS = NodePower(idle=95, levels=LEVELS, off=9.75, boot=("15s", 125), stop=("6s", 101))
+
+
+@pytest.mark.parametrize("how", ["wait", "lower"])
+@settings(max_examples=up_to(40), deadline=None)
+@given(st.integers(0, 10**6), CAPS, st.sampled_from([0, 5, 20]), st.booleans())
+def test_nodes_that_sleep_and_boot_do_not_exceed_it(
+    how: str, seed: int, steps: list[tuple[int, float]], after: int, exclusive: bool
+) -> None:
+    part = PartitionSpec(nodes=[NodeSpec(count=4, cores=4, power=SLEEPS)], exclusive=exclusive)
+    spec = ClusterSpec(partitions=[part])
+    times = [0.0, *np.cumsum([gap for gap, _ in steps]).tolist(), 400.0]
+    shares = [0.5, *(share for _, share in steps), 1.0]
+    watts = [4 * (125 + share * (190.7 - 125)) for share in shares]
+    capped = Cap(list(zip(times, watts, strict=True)), SleepAfter(after), how)
+    result = simulate(spec, drawn(seed, cluster(alike=True)), capped)
+    drew = power(result)
+    allowed = np.array(watts)[np.searchsorted(times, drew.times, side="right") - 1]
+    assert (drew.values <= allowed + 1e-6).all()
+    assert after or "boot" in result.changes["cause"].tolist()

@@ -259,7 +259,26 @@ def test_other_wrong_input_is_one_sentence() -> None:
             Job(run=1, frequency_sensitivity=wrong)  # type: ignore[arg-type]
 
     def rule(view: View) -> Iterator[Decision]:
-        yield SetLevel(next(iter(view.waiting)), 0.8)
+        yield SetLevel("job 1", 0.8)
 
-    with pytest.raises(PolicyError, match=r"cannot set the level of .*: it is not running here"):
+    with pytest.raises(PolicyError, match=r"cannot set the level of 'job 1' to 0\.8: it neither waits nor runs here"):
         simulate(cluster(), [Job(run=1)], rule)
+
+
+def test_a_job_that_waits_is_planned_at_its_level() -> None:
+    def rule(view: View) -> Iterator[Decision]:
+        place = view.places[0]
+        for job in list(view.waiting):
+            yield SetLevel(job, 0.5)
+            planned.append(job.planned)
+            yield SetLevel(job, None)
+            planned.append(job.planned)
+            yield SetLevel(job, 0.8)
+            if place.fits(job):
+                yield Start(job, place)
+
+    planned: list[float] = []
+    result = simulate(cluster(), [Job(nodes=1, run=80, requested=100)], rule)
+    assert planned == [200, 100]
+    assert result.jobs["end"].tolist() == [100]
+    assert result.runs["level"].tolist() == [0.8]

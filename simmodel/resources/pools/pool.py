@@ -155,7 +155,7 @@ class Consumables:
             if name not in self.capacity:
                 return Refusal.of(f"consumable {name!r}", f"there are {', '.join(self.capacity) or 'none'}")
             most: float = self.capacity[name]
-            if self._line is not None and name == self._line.name:
+            if self._line is not None and self.is_limited(name):
                 most = max(each for _, each in self._line.ahead())
             if amount > most:
                 there = self.show(name, most)
@@ -168,9 +168,13 @@ class Consumables:
         >>> Consumables({"scratch": 8e9}, {"scratch": print}).show("scratch", 2e9)
         '2GBps'
         """
-        if self._line is not None and name == self._line.name:
+        if self.is_limited(name):
             return f"{amount / 1000:g} W"
         return show_quantity(amount, "B/s") if self.is_bandwidth(name) else f"{amount:g}"
+
+    def is_limited(self, name: str) -> bool:
+        """Return whether a name is that of the amount that changes over time, the power below a cap."""
+        return self._line is not None and name == self._line.name
 
     def is_bandwidth(self, name: str) -> bool:
         """Return whether a name is that of a storage or a link."""
@@ -843,13 +847,15 @@ class Pool:
         request, there = job.request, self.consumables
         if not there.capacity:
             return True
-        now = self.env._now
         if not there.fits(request.consumables):
             return False
-        if not there.falls_before(now + job.planned):
+        now, seconds = self.env._now, job.planned
+        if self.dozing is not None:  # its nodes may have to boot first
+            seconds += max(0.0, float(self.dozing.by_node().max()) - now)
+        if not there.falls_before(now + seconds):
             return True
         profiles = there.profiles(now, self.running)
-        return all(profiles[name].fits(amount, job.planned) for name, amount in request.consumables.items())
+        return all(profiles[name].fits(amount, seconds) for name, amount in request.consumables.items())
 
     def _request_of(self, spec: Job) -> Request | None:
         if not spec.amounts and self.power is None:

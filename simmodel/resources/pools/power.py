@@ -24,7 +24,8 @@ POWER = "power"
 class _Kind(NamedTuple):
     """Nodes of one kind: how many, the cores and GPUs of each, W idle, W above that under load by level, and of GPUs.
 
-    ``loads``: ``None`` is no level; ``by_node``: whether load is switched with the node.
+    Nodes that can sleep count as if they drew no less than while they boot and stop: then any of them may. ``loads``:
+    ``None`` is no level; ``by_node``: whether load is switched with the node.
     """
 
     number: int
@@ -42,9 +43,11 @@ class _Kind(NamedTuple):
         devices = [(known[name], count) for name, count in kind.gpu_types.items() if name in known]
         more = [(each.load_power - each.idle_power, count) for each, count in devices]
         power = kind.watts
-        idle = power.idle + sum(each.idle_power * count for each, count in devices)
-        loads: dict[float | None, float] = {level: watts - power.idle for level, watts in power.levels}
-        loads[None] = power.load - power.idle
+        changes = [phase[1] for phase in (power.boot, power.stop) if phase is not None]
+        least = max(power.idle, *changes) if changes else power.idle
+        levels: list[tuple[float | None, float]] = [*power.levels, (None, power.load)]
+        loads = {level: max(0.0, watts - least) for level, watts in levels}
+        idle = least + sum(each.idle_power * count for each, count in devices)
         gpus = max((watts for watts, _ in more), default=0.0), sum(watts * count for watts, count in more)
         return cls(kind.count, kind.cores, kind.gpus, idle, loads, *gpus, power.model == "node")
 
@@ -66,7 +69,7 @@ class PowerCount:
     Attributes
     ----------
     idle, most
-        mW of all its nodes, idle and under load
+        mW of all its nodes, idle (of those that can sleep: or while they boot and stop) and under load
 
     >>> from simmodel import Environment
     >>> from simmodel.platform import NodePower, NodeSpec, PartitionSpec

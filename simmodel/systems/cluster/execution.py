@@ -234,6 +234,7 @@ class JobExecution:
             self._core.tell("job_cancelled", job)
             self._over(job)
         else:
+            job.undo_level()
             job.attempts += 1  # plans see that it is back
             self._queueing.enqueue(job)
             job.attempts -= 1
