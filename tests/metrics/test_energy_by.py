@@ -15,6 +15,7 @@ from simmodel.platform import (
     ClusterSpec,
     Conversion,
     DeviceSpec,
+    GridSpec,
     NodePower,
     NodeSpec,
     OutageSpec,
@@ -22,6 +23,7 @@ from simmodel.platform import (
     PowerSupply,
     QueueSpec,
     Signal,
+    SiteSpec,
     read_toml,
     write_toml,
 )
@@ -415,3 +417,20 @@ def test_the_command_says_whose_energy_carbon_and_cost_are(tmp_path, capsys):
     assert [row[0] for row in rows] == ["user", "bob", "eve", "idle", "place", "b", "c"]
     assert sum(float(row[1]) for row in rows[1:4]) == sum(float(row[1]) for row in rows[5:])
     assert out.splitlines()[-2].split() == ["eve", "5760000", "536"]
+
+
+def test_hosts_of_the_sites_of_a_grid_have_watts():
+    """Hosts of a site are counted: where they are alike, the watts are theirs."""
+    alike = SiteSpec(name="alike", hosts=[NodeSpec(count=3, cores=4, idle_power=10, load_power=50)])
+    unlike = [
+        NodeSpec(cores=4, idle_power=20, load_power=80),
+        NodeSpec(count=3, cores=4, idle_power=40, load_power=120),
+    ]
+    grid = GridSpec(sites=[alike, SiteSpec(name="unlike", hosts=unlike)])
+    result = simulate(grid, [Job(processors=2, run=10), Job(processors=4, run=20)], "round-robin")
+    table = energy_by(result, "place")
+    assert table["place"].tolist() == ["alike", "unlike"]
+    used = [result.busy(name).integral() for name in ("alike", "unlike")]
+    assert sum(used) == 100
+    assert table["energy"].tolist() == [20 * 30 + used[0] * 10, 20 * 140 + used[1] * (110 - 35) / 4]
+    assert sums_up(result) == table["energy"].sum()

@@ -185,20 +185,14 @@ def _present(job: BrokeredJob, i: int, column: dict[str, NDArray[Any]]) -> tuple
 
 
 def place_table(grid: GridCore) -> Table:
-    """Return the sites of the record."""
-    sites = grid.spec.sites
-    rows = [
-        (
-            site.name,
-            site.capacity,
-            sum(host.count for host in site.hosts),
-            0.0,
-            0.0,
-            -1 if site.tier is None else site.tier,
-            max((host.speed for host in site.hosts), default=1.0),
-        )
-        for site in sites
-    ]
+    """Return the sites of the record; their watts are the means of their hosts, which are not told apart."""
+    rows = []
+    for site in grid.spec.sites:
+        count = sum(host.count for host in site.hosts)
+        idle = sum(host.count * host.idle_power for host in site.hosts) / max(count, 1)
+        load = sum(host.count * host.load_power for host in site.hosts) / max(count, 1)
+        fastest = max((host.speed for host in site.hosts), default=1.0)
+        rows.append((site.name, site.capacity, count, idle, load, -1 if site.tier is None else site.tier, fastest))
     names = ("place", "processors", "nodes", "idle_power", "load_power", "tier", "speed")
     return Table(dict(zip(names, zip(*rows, strict=True), strict=True)))
 
