@@ -325,8 +325,8 @@ class MachineSpec(Fields):
         """Return the machine with those of its processors of type GPU that have these numbers, and with all others.
 
         >>> from simmodel import load_platform
-        >>> load_platform("gpu-node").with_gpus([1]).gpus
-        ('gpu',)
+        >>> load_platform("a100x4").with_gpus([1]).gpus
+        ('ampere',)
         """
         found, number = list[ProcessorSpec](), -1
         for name, each in self.each_processor():

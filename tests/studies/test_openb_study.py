@@ -5,8 +5,10 @@ import csv
 import numpy as np
 import pytest
 
-from simmodel import Job
-from simmodel.studies.openb import FILL_PLACEMENTS, drawn, fill_study
+from simmodel import Job, Snapshot, simulate, start
+from simmodel.formats import read_openb, read_openb_nodes
+from simmodel.platform import ClusterSpec, NodeSpec, PartitionSpec
+from simmodel.studies.openb import FILL_PLACEMENTS, _placed, drawn, fill_study, replay_study
 from tests.helpers.data_files import data_file
 
 NAMES = dict(zip(FILL_PLACEMENTS, ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"), strict=True))
@@ -41,6 +43,54 @@ def compare(workload, placements, seeds, within):
 
 def test_a_fill_is_near_the_published_ones():
     compare("default", ["gpu-best-fit"], [1], 1.0)
+
+
+def cut_and_continued(pods, spec, policy, cuts):
+    """Return how many starts were compared, and how many of them differ, if a run is cut at some instants."""
+    whole = simulate(spec, pods, policy).jobs
+    starts = dict(zip(whole["job"].tolist(), whole["start"].tolist(), strict=True))
+    sim = start(spec, pods, policy)
+    compared = differ = 0
+    for at in np.quantile(np.unique(whole["submit"]), np.linspace(0.02, 0.99, cuts)).tolist():
+        sim.run(until=at)
+        rest = simulate(Snapshot.from_json(sim.snapshot().to_json())).jobs
+        pairs = list(zip(rest["job"].tolist(), rest["start"].tolist(), strict=True))
+        compared += len(pairs)
+        differ += sum(starts[job] != begun for job, begun in pairs)
+    return compared, differ
+
+
+@pytest.mark.parametrize("placement", ["gpu-best-fit", "fgd"])
+def test_a_replay_that_is_cut_and_continued_starts_the_same(placement):
+    kinds = [NodeSpec(name="a", count=2, cores=16, gpus={"A": 2}), NodeSpec(name="b", cores=16, gpus={"B": 4})]
+    rng = np.random.default_rng(3)
+    asks = [{"gpus_per_node": 0.46}, {"gpus_per_node": 0.3, "gpu": "B"}, {"gpus_per_node": 2}, {}]
+    pods = [
+        Job(id=i, submit=i, run=float(rng.integers(5, 60)), nodes=1, cores_per_node=2, **asks[i % 4]) for i in range(40)
+    ]
+    spec = ClusterSpec(partitions=[PartitionSpec(nodes=kinds)])
+    placed = _placed(spec, pods, [placement], "lowest")[placement]
+    compared, differ = cut_and_continued(pods, placed, "easy", 4)
+    assert compared > 50
+    assert differ == 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("every", [1, 130])
+@pytest.mark.parametrize("placement", ["gpu-best-fit", "fgd"])
+def test_the_real_times_cut_at_twenty_instants_start_the_same(placement, every):
+    pods = read_openb(data_file("gpu/openb_pod_list_default.csv.gz"))
+    spec = read_openb_nodes(data_file("gpu/openb_node_list_all_node.csv.gz"))
+    placed = _placed(spec, pods.jobs(), [placement], "lowest", every)[placement]
+    assert cut_and_continued(pods, placed, "fcfs", 20)[1] == 0
+
+
+@pytest.mark.long
+def test_real_times_load_one_node_in_a_hundred():
+    files = (data_file(f"gpu/openb_{name}.csv.gz") for name in ("pod_list_default", "node_list_all_node"))
+    [row] = replay_study(*files, placements=["gpu-best-fit"], every=[100]).rows()
+    assert (row["nodes"], row["gpus"], row["rejected"]) == (13, 56, 5)
+    assert 0 < row["useless"] < row["gpus"] - row["allocated"]
 
 
 @pytest.mark.exhaustive  # seven minutes

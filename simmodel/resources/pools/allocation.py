@@ -57,7 +57,7 @@ class Allocation:
     Allocation.of([(0, 4, 0.46, 0, ((1, 460),))])
     """
 
-    __slots__ = ("_alike", "amounts", "devices", "nodes", "processors")
+    __slots__ = ("_alike", "amounts", "devices", "moves", "nodes", "processors")
     anywhere = False
 
     def __init__(
@@ -68,6 +68,7 @@ class Allocation:
         self.amounts = amounts
         self.processors = int(amounts[0].sum())
         self._alike: tuple[tuple[int, ...], tuple[float, float, float]] | None = None
+        self.moves: Moves | None = None
 
     @classmethod
     def of(cls, rows: Iterable[tuple[Any, ...]]) -> Allocation:
@@ -100,7 +101,7 @@ class Allocation:
         """
         allocation = cls.__new__(cls)
         allocation._alike = nodes, (cores, gpus, memory)
-        allocation.devices = None
+        allocation.devices = allocation.moves = None
         allocation.processors = len(nodes) * cores
         return allocation
 
@@ -174,7 +175,7 @@ class Allocation:
     def tell(self, devices: Sequence[Devices]) -> None:
         """Say which devices it has of each node."""
         self.nodes, self.amounts, self.devices = self.nodes, self.amounts, tuple(devices)
-        self._alike = None
+        self._alike = self.moves = None
 
     def meets(self, request: Request) -> bool:
         """Whether it satisfies a request, with exactly its cores unless nodes are exclusive or it is loose."""
@@ -211,6 +212,9 @@ class Allocation:
 
 Devices = tuple[tuple[int, int], ...]
 """The devices of a node that an allocation has: number and thousandths of each."""
+
+Moves = list[tuple[int, float, float, Devices, int]]
+"""Of each node of an allocation its cores, bytes and devices, and what its table counts it as; kept from one to use."""
 
 
 def _gpus_of(devices: Devices) -> float:

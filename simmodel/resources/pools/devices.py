@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from simmodel.platform.cluster import NodeSpec, PartitionSpec
     from simmodel.platform.devices import DeviceSpec
-    from simmodel.resources.pools.allocation import Devices
+    from simmodel.resources.pools.allocation import Devices, Moves
 
     Thousandths = NDArray[np.int64]  # shape (devices, nodes)
     Numbers = NDArray[np.intp]
@@ -185,15 +185,26 @@ class DeviceTable(NodeTable):
 
     def _move(self, part: Allocation, sign: int) -> None:
         free, devices = self.free, self.devices
-        for node, cores, _, memory, held in _parts(part):
+        for node, cores, memory, held, row in self._moves(part) if part.moves is None else part.moves:
             free[0, node] += sign * cores
-            free[2, node] += sign * memory
+            if memory:
+                free[2, node] += sign * memory
             if held:
+                total = 0
                 for device, thousandths in held:
                     devices[device, node] += sign * thousandths
-                free[1, node] = devices[:, node].sum() / WHOLE
-                self.users[self._class_of(held, node), node] -= sign
+                    total += thousandths
+                free[1, node] = round(free[1, node] * WHOLE + sign * total) / WHOLE
+                self.users[row, node] -= sign
             self._changed.append(node)
+
+    def _moves(self, part: Allocation) -> Moves:
+        """Return what an allocation has of each node, which it keeps."""
+        devices: Sequence[Devices] = part.devices if part.devices is not None else [()] * len(part.nodes)
+        cores, _, memory = part.amounts.tolist()
+        rows = [self._class_of(held, node) for node, held in zip(part.nodes.tolist(), devices, strict=True)]
+        part.moves = list(zip(part.nodes.tolist(), cores, memory, devices, rows, strict=True))
+        return part.moves
 
     def _class_of(self, held: Devices, node: int) -> int:
         """Return the row of :attr:`users` for a job that has some devices of a node."""
@@ -420,12 +431,6 @@ class DeviceTable(NodeTable):
         columns = self.all_devices[:, found.nodes].T.tolist()
         devices = [tuple((row, part) for row, part in enumerate(column) if part) for column in columns]
         return Allocation(found.nodes, found.amounts, devices)
-
-
-def _parts(part: Allocation) -> Iterable[tuple[int, float, float, float, Devices]]:
-    """Yield the node, the cores, GPUs and bytes, and the devices of each part."""
-    devices: Sequence[Devices] = part.devices if part.devices is not None else [()] * len(part.nodes)
-    return zip(part.nodes.tolist(), *part.amounts.tolist(), devices, strict=True)
 
 
 def _share(memory: float, spec: DeviceSpec | None) -> int:

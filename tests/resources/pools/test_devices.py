@@ -10,9 +10,10 @@ import pytest
 
 from simmodel import Job, load_result, simulate, start
 from simmodel.environment import Environment
-from simmodel.foundation.errors import ImpossibleWork, PolicyError
+from simmodel.foundation.errors import ImpossibleWork, InputError, PolicyError
 from simmodel.platform.cluster import ClusterSpec, NodeSpec, OutageSpec, PartitionSpec
 from simmodel.platform.devices import DeviceSpec
+from simmodel.platform.toml import read_toml, write_toml
 from simmodel.referee.obstacles import why_waits
 from simmodel.resources.pools.allocation import Allocation
 from simmodel.scheduling.protocol import Preempt, Start
@@ -220,6 +221,49 @@ def test_seven_slices_of_the_smallest_size_fit_and_a_whole_device_needs_all_plac
     jobs = [Job(nodes=1, gpu="A100:1g.5gb", gpus_per_node=7, run=10), Job(nodes=1, gpu="A100:1g.5gb", run=5)]
     jobs += [Job(nodes=1, gpus_per_node=1, run=5)]
     assert simulate(spec, jobs, "fcfs").jobs["start"].tolist() == [0, 10, 15]
+
+
+def test_a_policy_cannot_put_a_slice_where_none_may_begin():
+    def policy(view):
+        for job in view.waiting:
+            row = 0, 1, 0.5, 0, tuple((place, 125) for place in range(2, 6))
+            yield Start(job, view.places[0], allocation=Allocation.of([row]))
+
+    spec = cluster(NodeSpec(cores=16, gpus={"A100": 1}), devices=[MIG])
+    with pytest.raises(PolicyError, match="must be a free allocation of the place for this job"):
+        simulate(spec, [Job(nodes=1, gpu="A100:3g.20gb", run=10)], policy)
+
+
+@pytest.mark.parametrize(
+    ("slices", "message"),
+    [
+        ({"half": (4, 0, 2)}, "slices.half: must not begin inside itself, got (4, 0, 2)"),
+        (
+            {"half": (4,)},
+            "slices.half: must be how many places it takes and where it may begin, as (4, 0, 4), got (4,)",
+        ),
+        ({"part": (2, 0, 5)}, "slices: must have a number of places that divides 1000, got 7"),
+        ("mog", "slices: must be 'mig' or a mapping of names to places, got 'mog'"),
+    ],
+)
+def test_slices_that_no_place_allows_are_refused(slices, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        DeviceSpec(name="A100", memory="40GB", slices=slices)
+
+
+def test_a_file_has_slices_and_gpus_by_type_as_specs_have(tmp_path):
+    path = tmp_path / "p.toml"
+    device = '[[partitions.devices]]\nname = "A100"\nmemory = "40GB"\nslices = "mig"\n'
+    path.write_text(
+        f'kind = "cluster"\n[[partitions]]\n[[partitions.nodes]]\ncores = 8\ngpus = {{ A100 = 2 }}\n{device}'
+    )
+    expected = cluster(NodeSpec(cores=8, gpus={"A100": 2}), devices=[MIG])
+    assert read_toml(path) == expected
+    write_toml(expected, path)
+    assert read_toml(path) == expected
+    path.write_text(path.read_text().replace("slices = {", "slices = 5 #"))
+    with pytest.raises(InputError, match=r"partitions\[0\].devices\[0\].slices: must be 'mig' or a mapping"):
+        read_toml(path)
 
 
 def test_a_share_by_memory_depends_on_the_type():
