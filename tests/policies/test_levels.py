@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Job, Preempt, Snapshot, Start, View, WakeAt, Workload, load_workload, simulate, start
+from simmodel import Job, Preempt, Snapshot, Start, View, WakeAt, Workload, load_result, load_workload, simulate, start
 from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.metrics import energy, energy_by
 from simmodel.platform import ClusterSpec, NodePower, NodeSpec, OutageSpec, PartitionSpec
@@ -282,3 +282,21 @@ def test_a_job_that_waits_is_planned_at_its_level() -> None:
     assert planned == [200, 100]
     assert result.jobs["end"].tolist() == [100]
     assert result.runs["level"].tolist() == [0.8]
+
+
+@pytest.mark.parametrize("kind", ["streamed", "sqlite", "csv"])
+def test_levels_are_in_stored_results(kind: str, tmp_path: Path) -> None:
+    def rule(view: View) -> Iterator[Decision]:
+        for job in view.waiting:
+            if not view.places[0].fits(job):
+                break
+            yield Start(job, view.places[0], level=0.8 if job.seq > 5 else None)
+
+    jobs = [Job(id=each, nodes=1, cores_per_node=4, run=10) for each in range(1, 11)]
+    path = tmp_path / "found.sqlite" if kind != "csv" else tmp_path / "found"
+    result = simulate(cluster(), jobs, rule, **({"stream": path} if kind == "streamed" else {}))  # type: ignore[arg-type]
+    if kind != "streamed":
+        (result.to_csv if kind == "csv" else result.to_sqlite)(path)
+    whole, read = simulate(cluster(), jobs, rule), load_result(path)
+    assert sorted(np.nan_to_num(read.runs["level"])) == [0] * 6 + [0.8] * 4
+    assert energy(read) == energy(whole)
