@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from simmodel import Cluster, Elastic, Environment, Job, Preempt, Snapshot, Start, View, simulate, start
 from simmodel.foundation.errors import InputError, PolicyError
@@ -176,6 +176,7 @@ class Promised:
 
 @pytest.mark.parametrize("how", ["wait", "lower"])
 @settings(max_examples=up_to(60), deadline=None)
+@example(3420, [], "easy", True, True)  # a job that is next once another has started at a lower level
 @given(st.integers(0, 10**6), CAPS, st.sampled_from(["easy", "conservative-keep"]), st.booleans(), st.booleans())
 def test_no_promise_is_broken(
     how: str, seed: int, steps: list[tuple[int, float]], policy: str, alike: bool, exclusive: bool
