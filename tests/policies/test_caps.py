@@ -261,6 +261,11 @@ def test_elastic_jobs_grow_no_further_than_the_cap() -> None:
         assert power(result).values.max() <= watts
 
 
+def test_a_cap_without_watts_is_none() -> None:
+    jobs = [Job(run=10, processors=6), Job(run=10, processors=6)]
+    assert simulate(8, jobs, "cap").jobs["start"].tolist() == simulate(8, jobs, "easy").jobs["start"].tolist()
+
+
 def test_partitions_share_a_cap() -> None:
     parts = [PartitionSpec(name=name, nodes=[NodeSpec(count=2, idle_power=100, load_power=200)]) for name in "ab"]
     jobs = [Job(run=10 + each, nodes=1, partition="ab"[each % 2]) for each in range(6)]
