@@ -129,6 +129,7 @@ from simmodel.view.portfolio_plots import replay_page as replay_page
 from simmodel.view.referee_plots import departures as departures
 from simmodel.view.style import Size as Size
 from simmodel.work.job import OVER as OVER, partitions_in as partitions_in
+from simmodel.work.live_job import Booting as Booting
 from simmodel.work.node_chunks import chunk_text as chunk_text
 from simmodel.work.prepare import Prepared as Prepared, prepare as prepare
 from simmodel.work.resampling import resampling_doubts as resampling_doubts

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import attrs
 
@@ -26,6 +26,10 @@ _MIG = {
     ("4g", 4): (4, 0),
     ("7g", 8): (8, 0),
 }
+
+
+Slices: TypeAlias = Mapping[str, tuple[int, ...]]
+"""By name, how many places a slice takes and where it may begin."""
 
 
 def _amount(_instance: DeviceSpec, attribute: attrs.Attribute[float], value: object) -> None:
@@ -63,7 +67,7 @@ class DeviceSpec(Fields):
     memory: float = attrs.field(default=0.0, converter=in_bytes, validator=_amount)
     idle_power: float = attrs.field(default=0.0, converter=in_watts, validator=_amount)
     load_power: float = attrs.field(default=0.0, converter=in_watts, validator=_amount)
-    slices: Mapping[str, tuple[int, ...]] = attrs.field(factory=dict)
+    slices: Slices = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         given: Any = self.slices

@@ -5,7 +5,8 @@ Times are in seconds, sizes in bytes, powers in watts; ``time_unit`` names the u
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, Literal
 
@@ -15,7 +16,8 @@ from simmodel.foundation.display import Fields, counted
 from simmodel.foundation.errors import InputError, unknown
 from simmodel.foundation.loading import within_count
 from simmodel.foundation.units import in_bytes, in_seconds, in_watts
-from simmodel.platform.cluster import _not_negative, _one_of, _positive, _tuple
+from simmodel.platform.cluster import NodeSpec, _not_negative, _one_of, _positive, _tuple
+from simmodel.platform.devices import DeviceSpec
 from simmodel.platform.models import model_text
 from simmodel.platform.network import LinkSpec, NetworkSpec
 from simmodel.platform.topology import Valiant
@@ -313,6 +315,50 @@ class MachineSpec(Fields):
                         reached.add(other)
                         ahead.append(other)
         return reached
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The types of its processors of type GPU, by number: the names of their architectures."""
+        return tuple(each.architecture for _, each in self.each_processor() if each.type == "GPU")
+
+    def with_gpus(self, numbers: Collection[int]) -> MachineSpec:
+        """Return the machine with those of its processors of type GPU that have these numbers, and with all others.
+
+        >>> from simmodel import load_platform
+        >>> load_platform("gpu-node").with_gpus([1]).gpus
+        ('gpu',)
+        """
+        found, number = list[ProcessorSpec](), -1
+        for name, each in self.each_processor():
+            number += each.type == "GPU"
+            if each.type != "GPU" or number in numbers:
+                found.append(attrs.evolve(each, name=name, count=1))
+        return attrs.evolve(self, processors=found)
+
+    def as_node(self, **more: Any) -> tuple[NodeSpec, tuple[DeviceSpec, ...]]:
+        """Return it as a node of a cluster, and the types of its GPUs, with their memory and power.
+
+        Parameters
+        ----------
+        more
+            further fields of the node
+        """
+        sizes = {pool.name: 0.0 if pool.size == inf else pool.size for pool in self.pools}
+        cpus = [each for each in self.processors if each.is_cpu]
+        gpus = {each.architecture: each for each in self.processors if each.type == "GPU"}
+        node = {
+            "name": self.name,
+            "cores": sum(each.cores * each.count for each in cpus),
+            "gpus": dict(Counter(self.gpus)),
+            "memory": sizes[str(self.home)],
+            "idle_power": sum(each.idle_power * each.count for each in cpus),
+            "load_power": sum(each.load_power * each.count for each in cpus),
+        }
+        devices = (
+            DeviceSpec(name=name, memory=sizes[gpu.pool], idle_power=gpu.idle_power, load_power=gpu.load_power)
+            for name, gpu in gpus.items()
+        )
+        return NodeSpec(**{**node, **more}), tuple(devices)
 
     def models(self) -> Iterator[tuple[str, str]]:
         """Yield the place and the name of each model of custom processors, memory pools and links."""

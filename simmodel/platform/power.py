@@ -100,8 +100,12 @@ class NodePower(Fields):
         ``boot``; one without ``stop`` is off at once
     boot_failures
         the probability that a boot fails: then the node is down
+    boot_limit
+        how long a boot may take: one that would take longer fails then
     boot_repair
         after how many seconds it is up again; default: as the failure model of its nodes draws it, else an hour
+    asleep
+        whether it sleeps at the beginning
     model
         how load is shared: ``"linear"``: between idle and load power in proportion to the busy cores; ``"node"``: load
         power while any job runs there
@@ -124,10 +128,12 @@ class NodePower(Fields):
     levels: Levels = attrs.field(default=(), converter=_levels, validator=_are_levels)
     load: float = attrs.field(converter=in_watts, validator=_watts)
     off: float = attrs.field(default=0.0, converter=in_watts, validator=_watts)
-    boot: Phase | None = attrs.field(default=None, converter=_phase, validator=_is_phase)
-    stop: Phase | None = attrs.field(default=None, converter=_phase, validator=_is_phase)
+    boot: Phase | None = attrs.field(default=None, converter=_phase, validator=_is_phase, hash=False)
+    stop: Phase | None = attrs.field(default=None, converter=_phase, validator=_is_phase, hash=False)
     boot_failures: float = 0.0
+    boot_limit: float | None = attrs.field(default=None, converter=in_seconds)
     boot_repair: float | None = attrs.field(default=None, converter=in_seconds)
+    asleep: bool = False
     model: Literal["linear", "node"] = "linear"
 
     @load.default
@@ -143,9 +149,10 @@ class NodePower(Fields):
         if not _is_amount(self.boot_failures) or self.boot_failures > 1:
             text = f"must be a probability from 0 to 1, got {shown(self.boot_failures)}"
             raise InputError(text, place="boot_failures")
-        if self.boot_repair is not None and not _is_amount(self.boot_repair):
-            raise InputError(f"must be a finite time >= 0, got {shown(self.boot_repair)}", place="boot_repair")
-        needs = ("off", "stop", "boot_failures", "boot_repair")
+        for name in ("boot_limit", "boot_repair"):
+            if (time := getattr(self, name)) is not None and not _is_amount(time):
+                raise InputError(f"must be a finite time >= 0, got {shown(time)}", place=name)
+        needs = ("off", "stop", "boot_failures", "boot_limit", "boot_repair", "asleep")
         given = next((name for name in needs if getattr(self, name) not in (None, 0)), None)
         if self.boot is None and given is not None:
             raise InputError(f"must be given with {given}: only a node that boots can be off", place="boot")
@@ -160,7 +167,8 @@ class NodePower(Fields):
     @property
     def expected_boot(self) -> float:
         """How long a boot takes on average (s): what policies plan with."""
-        return _mean(self.boot)
+        mean = _mean(self.boot)
+        return mean if self.boot_limit is None else min(mean, self.boot_limit)
 
     @property
     def expected_stop(self) -> float:
@@ -168,7 +176,7 @@ class NodePower(Fields):
         return _mean(self.stop)
 
     def draw_boot(self, rng: np.random.Generator) -> float:
-        """Draw how long a boot takes (s)."""
+        """Draw how long a boot would take without a limit (s)."""
         return _drawn(self.boot, rng, "boot")
 
     def draw_stop(self, rng: np.random.Generator) -> float:

@@ -194,6 +194,8 @@ def to_toml(spec: SystemSpec, comments: Iterable[str] = ()) -> str:
 @cache
 def _converter() -> Converter:
     from simmodel.platform.broker import BrokerSpec
+    from simmodel.platform.cluster import NodeSpec
+    from simmodel.platform.devices import Slices
     from simmodel.platform.grid import DelaySpec
     from simmodel.platform.network import SharingModel, model_named
     from simmodel.platform.power import Phase
@@ -218,10 +220,19 @@ def _converter() -> Converter:
         lambda value, _: None if value is None else read_topology(of_class(value, str, "a text")),
     )
     converter.register_structure_hook_func(
-        lambda cls: cls in (Phase, Efficiency, Pue), lambda value, _: value
-    )  # checked by the spec
+        lambda cls: cls in (Phase, Efficiency, Pue, Slices), lambda value, _: value
+    )  # their specs check
+    by_node = converter.get_structure_hook(NodeSpec)
+    converter.register_structure_hook(NodeSpec, lambda value, cls: by_node(_with_types(value), cls))
     converter.register_structure_hook(BrokerSpec, lambda value, _: _broker(value, converter))
     return converter
+
+
+def _with_types(value: Plain) -> Plain:
+    """Return a node whose GPUs by type stand under the name of their field."""
+    if isinstance(value, Mapping) and isinstance(value.get("gpus"), Mapping) and "gpu_types" not in value:
+        return {"gpu_types" if key == "gpus" else key: each for key, each in value.items()}
+    return value
 
 
 def _broker(value: Plain, converter: Converter) -> BrokerSpec:

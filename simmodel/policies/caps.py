@@ -143,6 +143,8 @@ class Cap(Policy):
         if isinstance(given, Signal):
             self._until = given.end
             return list(zip(given.times, given.values, strict=True))
+        if given == inf:
+            return [(-inf, inf)]
         if isinstance(given, int | float):
             given = [(-inf, given)]
         elif isinstance(given, str):

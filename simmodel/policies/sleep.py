@@ -62,6 +62,8 @@ class SleepAfter(Policy):
         the policy that starts jobs
     spare
         how many idle nodes of each partition stay awake
+    begin
+        from which instant (s) on nodes sleep
 
     Raises
     ------
@@ -79,7 +81,9 @@ class SleepAfter(Policy):
 
     decides = "jobs"
 
-    def __init__(self, seconds: float | str = 300.0, policy: PolicyLike | None = None, *, spare: int = 0) -> None:
+    def __init__(
+        self, seconds: float | str = 300.0, policy: PolicyLike | None = None, *, spare: int = 0, begin: float = -inf
+    ) -> None:
         self.seconds: float = in_seconds(seconds)
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, (int, float)) or not self.seconds >= 0:
             raise InputError(f"must be a time >= 0, got {shown(seconds)}", place="seconds")
@@ -87,6 +91,7 @@ class SleepAfter(Policy):
             raise InputError(f"must be a whole number of nodes >= 0, got {shown(spare)}", place="spare")
         self.policy = Easy() if policy is None else policy_of(policy)
         self.spare = spare
+        self.begin = begin
         self.preempts = self.policy.preempts
         self.tries_every_submission = self.policy.tries_every_submission
         more = f", spare={spare}" if spare else ""
@@ -104,7 +109,7 @@ class SleepAfter(Policy):
         """Ask for a decision about the nodes that are idle from the beginning."""
         since = [each for place in scheduler.view.places for _, each in self._idle(place)]
         if since:
-            at = min(since) + self.seconds
+            at = max(min(since) + self.seconds, self.begin)
             scheduler.wake_at(at) if at > scheduler.env.now else scheduler.wake_anyway()
 
     def _ask(self, scheduler: Scheduler) -> None:
@@ -141,6 +146,10 @@ class SleepAfter(Policy):
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""
         yield from self.policy.decide(view) or ()
-        for place in view.places:
+        slept = False
+        for place in view.places if view.now >= self.begin else ():
             if nodes := [node for node, since in self._idle(place) if since + self.seconds <= view.now]:
+                slept = True
                 yield Sleep(place, nodes)
+        if slept and view.waiting.count:  # it may plan otherwise now
+            yield from self.policy.decide(view) or ()

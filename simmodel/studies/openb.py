@@ -4,13 +4,16 @@ The experiment of Q. Weng et al., "Beware of fragmentation: scheduling GPU-shari
 descent", USENIX ATC 2023, as its public run scripts set it up: the nodes with GPUs; the pods of a trace, shuffled by a
 seed, and pods of it drawn again after them until 130 % of all GPUs are asked for (or so many left out); none departs,
 and a pod that fits nowhere when it comes is dropped. Typical pods of FGD are the most frequent ones that cover 95 % of
-the trace, those without GPU among them. Policies that leave the device open take the fullest that is enough.
+the trace, those without GPU among them. Policies that leave the device open take the fullest that is enough. Nodes are
+numbered by the seed, too: the published simulator puts a random number before their names, and gives ties to the lowest
+name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Executor
+from itertools import groupby
 from typing import NamedTuple
 
 import attrs
@@ -19,14 +22,15 @@ import numpy as np
 from simmodel.experiments.calls import map_calls
 from simmodel.formats.openb import read_openb, read_openb_nodes
 from simmodel.foundation.loading import Source
+from simmodel.metrics.devices import GpuUse
 from simmodel.platform.cluster import ClusterSpec
 from simmodel.resources.pools.scores import mix_of
-from simmodel.runs import start
+from simmodel.runs import simulate, start
 from simmodel.scheduling.protocol import Decision, Policy, Start, View
 from simmodel.work.job import Job
 from simmodel.work.table import Table
 
-__all__ = ["FILL_PLACEMENTS", "OnArrival", "fill_study", "filled"]
+__all__ = ["FILL_PLACEMENTS", "OnArrival", "fill_study", "filled", "replay_study"]
 
 FILL_PLACEMENTS = ("random", "dot-product", "gpu-clustering", "gpu-packing", "gpu-best-fit", "fgd")
 """The placements of the study."""
@@ -70,7 +74,7 @@ def fill_study(
     placements
         those to compare; ``"fgd"`` is given the mix of the pods
     seeds
-        of the shuffle, the draws, and random placements
+        of the shuffle, the draws, the order of the nodes, and random placements
     ties
         to which node equal scores go: ``"lowest"`` or ``"random"``
     demand
@@ -80,23 +84,90 @@ def fill_study(
     executor, progress
         as for other studies
     """
-    spec = read_openb_nodes(nodes)
-    part = spec.partitions[0]
-    part = attrs.evolve(part, nodes=[kind for kind in part.nodes if kind.gpus])
     trace = read_openb(pods)
     jobs = [attrs.evolve(job, run=FOREVER, submit=0.0) for job in trace.replace(run=np.ones(len(trace))).jobs()]
-    specs = {}
-    for name in placements:
-        given = mix_of(jobs) if name == "fgd" else ""
-        options = ", ".join(filter(None, (given, "" if name == "random" else f"ties={ties}")))
-        placement = f"{name}({options})" if options else name
-        specs[name] = attrs.evolve(spec, partitions=[attrs.evolve(part, placement=placement)])
+    specs = _placed(read_openb_nodes(nodes), jobs, placements, ties)
     cells = [(name, seed) for name in placements for seed in seeds]
     setting = _Setting(specs, jobs, demand, tuple(at))
     found = map_calls(_fill, setting, cells, executor, progress)
     rows = [(*cell, *row) for cell, each in zip(cells, found, strict=True) for row in each]
     names = ("placement", "seed", "asked", "allocated", "pods", "dropped")
     return Table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def replay_study(
+    pods: Source,
+    nodes: Source,
+    *,
+    placements: Sequence[str] = ("gpu-best-fit", "fgd"),
+    every: Sequence[int] = (1, 100, 130),
+    policy: str = "easy",
+) -> Table:
+    """Return how long pods wait and how many GPUs are allocated if they come and go at the times of the trace.
+
+    Columns: ``nodes, gpus, placement``; ``waited``, how many pods did, and ``wait_mean, wait_max`` (s) of all;
+    ``allocated`` and ``most``, GPUs on average over time and at most; ``useless``, idle ones that the most frequent
+    requests cannot use, on average; ``rejected``, pods for which no node is large enough.
+
+    Parameters
+    ----------
+    pods, nodes, placements
+        as of :func:`fill_study`
+    every
+        which of the nodes with GPUs there are: every first, or every hundredth; the trace asks for 1 % of all
+    policy
+        the order in which pods start
+    """
+    trace, spec = read_openb(pods), read_openb_nodes(nodes)
+    rows = []
+    for step in every:
+        for name, placed in _placed(spec, trace.jobs(), placements, "lowest", step).items():
+            result = simulate(placed, trace, policy)
+            use, metrics, kinds = GpuUse(result), result.metrics(), placed.partitions[0].nodes
+            held = use.allocated()
+            rows.append(
+                (
+                    sum(kind.count for kind in kinds),
+                    sum(kind.gpus * kind.count for kind in kinds),
+                    name,
+                    int((result.jobs["wait"] > 0).sum()),
+                    metrics["wait_mean"],
+                    metrics["wait_max"],
+                    held.mean(),
+                    held.max(),
+                    use.fragmentation().mean(),
+                    metrics["status"].get("rejected", 0),
+                )
+            )
+    names = (
+        "nodes",
+        "gpus",
+        "placement",
+        "waited",
+        "wait_mean",
+        "wait_max",
+        "allocated",
+        "most",
+        "useless",
+        "rejected",
+    )
+    return Table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+
+
+def _placed(
+    spec: ClusterSpec, jobs: Sequence[Job], placements: Sequence[str], ties: str, every: int = 1
+) -> dict[str, ClusterSpec]:
+    """Return the nodes with GPUs, or one of ``every`` of them, under each placement."""
+    part = spec.partitions[0]
+    nodes = [kind for kind in part.nodes for _ in range(kind.count) if kind.gpus][::every]
+    chosen = [kind.resized(len(list(alike))) for kind, alike in groupby(nodes)]
+    found = {}
+    for name in placements:
+        given = mix_of(jobs) if name == "fgd" else ""
+        options = ", ".join(filter(None, (given, "" if name == "random" else f"ties={ties}")))
+        placement = f"{name}({options})" if options else name
+        found[name] = attrs.evolve(spec, partitions=[attrs.evolve(part, nodes=chosen, placement=placement)])
+    return found
 
 
 class _Setting(NamedTuple):
@@ -133,7 +204,12 @@ def filled(
 
     Each row: percent asked for, percent allocated, pods so far, and how many of them were dropped.
     """
-    gpus = sum(kind.gpus * kind.count for kind in spec.partitions[0].nodes)
+    part = spec.partitions[0]
+    gpus = sum(kind.gpus * kind.count for kind in part.nodes)
+    kinds = (kind for kind in part.nodes for _ in range(kind.count))
+    nodes = [attrs.evolve(kind, names=name, count=1) for kind, name in zip(kinds, part.node_names, strict=True)]
+    order: list[int] = np.random.default_rng([seed, 1]).permutation(len(nodes)).tolist()
+    spec = attrs.evolve(spec, partitions=[attrs.evolve(part, nodes=[nodes[row] for row in order])])
     pods = drawn(jobs, demand * gpus, seed)
     sim = start(spec, pods, OnArrival(), seed=seed)
     sim.run(until=float(len(pods)))

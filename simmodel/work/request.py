@@ -395,6 +395,8 @@ class Job(Fields):
             object.__setattr__(self, "processors", self.nodes * max(1, self.cores_per_node))
         if self.elastic is not None:
             self._check_elastic(self.elastic)
+        if type(self.processors) is not int:
+            object.__setattr__(self, "processors", int(self.processors))
 
     def _check_outcome(self) -> None:
         code = self.exit_code

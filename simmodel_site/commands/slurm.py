@@ -22,6 +22,7 @@ from simmodel.extending import (
     group,
     output,
     process_pool,
+    seconds,
     source,
     table,
     whole,
@@ -44,6 +45,12 @@ _SITE = arguments(
         "jobcomp/filetxt",
         source,
         nargs="+",
+    ),
+    argument(
+        "--boot TIME",
+        "how long nodes boot that power saving switches off: 240s, 4min (default: as in slurmctld.log, else "
+        "ResumeTimeout, an upper bound)",
+        seconds,
     ),
     READING,
 )
@@ -69,7 +76,7 @@ def read(options: argparse.Namespace) -> None:
     from simmodel.extending import printable
     from simmodel_site.twin.slurm.site.folder import read_folder
 
-    found = read_folder(options.folder, timezone=options.timezone)
+    found = read_folder(options.folder, timezone=options.timezone, boot=options.boot)
     said = [printable(line) for line in found.report().splitlines()]
     write_and_say(
         options,
@@ -129,7 +136,7 @@ def replayed(options: argparse.Namespace) -> None:
     alone = [name for name in given if name != "seed"]
     if alone and not options.changes:
         raise InputError("needs --set", place=f"--{alone[0].replace('_', '-')}")
-    folder = read_folder(options.folder, timezone=options.timezone)
+    folder = read_folder(options.folder, timezone=options.timezone, boot=options.boot)
     written: Callable[[Path], str] | None = None
     if options.changes:
         with process_pool(options) as executor:

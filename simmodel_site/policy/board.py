@@ -395,6 +395,8 @@ class Board:
         the free capacity of each node, which whoever carries out the starts keeps up to date
     settings
         of slurm.conf
+    sleeps
+        whether some of its nodes may sleep
 
     Attributes
     ----------
@@ -414,7 +416,9 @@ class Board:
         whether the place takes a job with an allocation now: it may know of more than free nodes
     """
 
-    def __init__(self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None) -> None:
+    def __init__(
+        self, table: NodeTable, settings: SlurmConf, layout: Layout | None = None, *, sleeps: bool = False
+    ) -> None:
         self.table = table
         self.settings = settings
         self.layout = Layout((), len(table)) if layout is None else layout
@@ -437,7 +441,7 @@ class Board:
             self._grain = np.array([self.layout.pieces.get(i, (1, 1))[part] for i in range(len(table))], dtype=float)
         self._shapes: dict[tuple[Request, tuple[Any, ...], str], Shape] = {}
         alike = bool((table.capacity[0] == 1).all()) and len(self.layout.weights) == 1 and not self.layout.switches
-        self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt)
+        self._alike = alike and not (settings.memory or settings.least_loaded or settings.preempt or sleeps)
         self.version = 0
         self._idle: int | None = None  # of nodes of one core: those free now, and their number
         self._idles: int | None = None
@@ -569,7 +573,7 @@ class Board:
 
     def like(self, table: NodeTable, running: Iterable[Held]) -> Board:
         """Return the same nodes with other free capacity and other running jobs."""
-        other = Board(table, self.settings, self.layout)
+        other = Board(table, self.settings, self.layout, sleeps=not self._alike)
         other.now, other.up, other.completing, other.running = self.now, self.up, self.completing, list(running)
         other.ends = [held.end for held in other.running]
         return other

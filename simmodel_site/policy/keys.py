@@ -125,7 +125,6 @@ class Keys(Fields):
                     yield f"{inner.title}{inner.sign}{word.strip()}", why
 
 
-_BOOT = "boot times are not modelled: nodes that power saving switched off start jobs at once"
 _GPU_DEFAULT = "defaults of jobs with GPUs are not applied"
 _WHO = "who may run there is not checked"
 _NOT_MODELLED = ("", "not modelled")
@@ -257,6 +256,8 @@ SLURM_CONF = Keys(
         "limits": "AccountingStorageEnforce OverTimeLimit KillWait",
         "nodes of jobs": "SelectType TopologyPlugin DefMemPerCPU DefMemPerNode MaxMemPerCPU MaxMemPerNode",
         "preemption": "PreemptType PreemptMode PreemptExemptTime JobRequeue",
+        "which nodes sleep, and how long they boot": """
+            SuspendTime SuspendProgram SuspendTimeout SuspendExcNodes SuspendExcParts ResumeProgram ResumeTimeout""",
         "the platform": "ClusterName Licenses",
     },
     harmless={
@@ -307,9 +308,8 @@ SLURM_CONF = Keys(
         "told by the lines of nodes": "GresTypes MaxNodeCount SlurmdParameters",
         "for jobs with --core-spec, which are named": "AllowSpecResourcesUsage",
         "power of nodes in use": "PowerParameters PowerPlugin",
-        "of power saving, which SuspendTime switches on": """
-            PowerAction ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts
-            SuspendExcStates SuspendProgram SuspendRate SuspendTimeout""",
+        "of power saving": "PowerAction ResumeFailProgram",
+        "of power saving, named where more nodes sleep": "ResumeRate SuspendRate",
         "programs at the borders of reservations": "ResvEpilog ResvProlog",
         "read by no plug-in of Slurm, or by the one of PrioritySiteFactorPlugin": """
             PriorityParameters PrioritySiteFactorParameters""",
@@ -346,7 +346,7 @@ SLURM_CONF = Keys(
         "SchedulerTimeSlice": ("30", _OUT),
         "SchedulerType": ("(sched/)?(backfill|builtin)", _OUT),
         "SelectType": ("select/(cons_tres|cons_res)", _OUT),
-        "SuspendTime": ("-1|INFINITE", _BOOT),
+        "SuspendExcStates": ("", "nodes in these states sleep, too"),
         "SwitchParameters": ("", "resources of the network are not modelled"),
         "SwitchType": (
             "switch/(none|cray|cray_aries|generic|hpe_slingshot)",
@@ -393,7 +393,7 @@ NODE = Keys(
         "GresConf": ("", "generic resources are those of Gres and gres.conf"),
         "Parameters TRESWeights": ("", _OUT),
         "RestrictedCoresPerGPU": ("0", "all cores are for all jobs"),
-        "SuspendTime": ("-1|INFINITE", _BOOT),
+        "SuspendTime": ("-1|INFINITE", "that of the partition or the cluster is taken"),
         "Topology": ("", "switches are those of topology.conf"),
     },
 )
@@ -421,13 +421,13 @@ PARTITION = Keys(
         "memory of jobs": "DefMemPerCPU DefMemPerNode MaxMemPerCPU MaxMemPerNode",
         "order": "Priority PriorityJobFactor PriorityTier TRESBillingWeights",
         "preemption": "PreemptMode GraceTime",
+        "when nodes sleep, and how long they boot": "SuspendTime SuspendTimeout ResumeTimeout",
     },
     harmless={
         "where jobs are submitted": "AllocNodes DisableRootJobs",
         "what commands show": "Hidden",
         "of steps": "CpuBind",
         "in use only when State is not UP, which is named": "Alternate",
-        "of power saving, which SuspendTime switches on": "ResumeTimeout SuspendTimeout",
     },
     changes={
         "AllowAccounts AllowGroups AllowQos": ("ALL", _WHO),
@@ -440,7 +440,7 @@ PARTITION = Keys(
         "MaxCPUsPerSocket": ("UNLIMITED|INFINITE|0", "its jobs may have all CPUs of a socket"),
         "OverSubscribe Shared": ("NO|EXCLUSIVE", "jobs do not share CPUs"),
         "OverTimeLimit": ("0", "that of the cluster is taken"),
-        "PowerDownOnIdle": ("NO", _BOOT),
+        "PowerDownOnIdle": ("NO", "nodes sleep after SuspendTime, not at once"),
         "PreemptMode": (
             "off|cancel|requeue|suspend|suspend,gang|gang,suspend",
             "time slices and preemption within a partition are not modelled",
@@ -448,7 +448,6 @@ PARTITION = Keys(
         "ReqResv RootOnly": ("NO", _WHO),
         "SelectTypeParameters": ("", "that of the cluster is taken"),
         "State": ("UP", "jobs start there"),
-        "SuspendTime": ("-1|INFINITE", _BOOT),
         "Topology": ("", "that of the cluster is taken"),
     },
 )

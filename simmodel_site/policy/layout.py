@@ -162,6 +162,8 @@ class Layout:
     ----------
     pieces
         the CPUs of a core and of a socket of the nodes where they are more than one, by number
+    weights
+        the nodes of each weight as bits, the lowest first: those that are awake come before all that sleep
     """
 
     def __init__(
@@ -185,10 +187,21 @@ class Layout:
                     kind[name] = kind.get(name, 0) | mask
         if rest:
             weights[1] = weights.get(1, 0) | rest
-        self.weights = [mask for _, mask in sorted(weights.items()) if mask]
+        self.weights = self._weights = [mask for _, mask in sorted(weights.items()) if mask]
         self.switches = self._tree(switches)
         self.distances = _distances(self.switches)
         self._where: dict[Wishes, Where] = {}
+
+    def sleep(self, nodes: int) -> None:
+        """Note which nodes sleep, as bits.
+
+        >>> layout = Layout([], 4)
+        >>> layout.sleep(0b0101)
+        >>> layout.weights
+        [10, 5]
+        """
+        both = [mask & ~nodes for mask in self._weights] + [mask & nodes for mask in self._weights]
+        self.weights = [mask for mask in both if mask]
 
     def mask(self, text: str) -> int:
         """Return the nodes of a list as bits; those of other places are left out."""

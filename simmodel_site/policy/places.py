@@ -64,6 +64,7 @@ class SlurmPlaces:
         self._switches = tuple(switches)
         self.boards: dict[Pool, Board] = {}
         self._sites: dict[Pool, dict[str, Site]] = {}
+        self._states: list[tuple[int | None, ...]] = []  # of nodes: those that sleep, and those that boot
 
     @property
     def names(self) -> list[str]:
@@ -78,7 +79,8 @@ class SlurmPlaces:
         """Return the board of a place."""
         board = self.boards.get(place)
         if board is None:
-            board = self.boards[place] = Board(table_of(place), self._settings, self._layout(place))
+            sleeps = place.sleeping is not None
+            board = self.boards[place] = Board(table_of(place), self._settings, self._layout(place), sleeps=sleeps)
             if isinstance(place, NodePool):
                 board.accepts = lambda job, allocation: place.accepts(job.job, allocation)
             else:
@@ -87,6 +89,17 @@ class SlurmPlaces:
                 board.kept = Kept([*self.reservations.values()], place.nodes, board.table.capacity[0].tolist())
             self._sites[place] = {site.spec.name: site for site in self._sites_of(place)}
         return board
+
+    def sleep(self) -> bool:
+        """Note which nodes sleep and boot; return whether they are others than before."""
+        dozing = [(board, place.sleeping) for place, board in self.boards.items() if place.sleeping is not None]
+        states = [(*each.asleep, None, *each.booting) for _, each in dozing]
+        if states == self._states:
+            return False
+        self._states = states
+        for board, each in dozing:
+            board.layout.sleep(sum(1 << node for node in each.asleep))
+        return True
 
     def sites(self, job: LiveJob, place: Pool) -> list[Site]:
         """Return the partitions of a job at a place: those of its options, or that of its queue, or the default one."""

@@ -470,6 +470,8 @@ class Slurm(Policy):
             self._last.changed(plans=False)
             for clock in clocks:
                 clock.ask(now)
+        if self._places.sleep():
+            self._last.changed()
         away = [window.begun for place in view.places for window in place.windows]
         if away != self._away:
             self._away = away

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from simmodel.extending import Allocation
+from simmodel.extending import Allocation, Booting
 from simmodel.resources import NodePool
 from simmodel_site.policy.board import Held, Stake
 from simmodel_site.policy.fair_share import Bill
@@ -153,7 +153,8 @@ class Running:
 
     def state(self) -> dict[str, Any]:
         """Return the values that :meth:`restore` takes: what jobs hold, by their numbers."""
-        known = {int(run.work.seq): (held.end, held.seq, held.nodes) for run, held in self.held.items()}
+        held = [each for each in self.held.items() if not isinstance(each[0], Booting)]
+        known = {int(run.work.seq): (each.end, each.seq, each.nodes) for run, each in held}
         found = [[job, *values] for job, values in sorted((self._before | known).items())]
         return {"held": found} if found else {}
 
@@ -181,13 +182,25 @@ class Running:
                 self._charges.ended(number, at)
             if self._quotas is not None:
                 self._quotas.ended(number, at)
-        held = self.held.pop(run, None)
+        held = self.held.pop(run, None) or self._booted(run)
         before = self._before.pop(int(run.work.seq), None)
         if held is None and before is not None:  # no cycle has come since a snapshot
             end, number, nodes = before
             return Held(end, number, Allocation.of(()), nodes)
         if held is not None:
             self._places.boards[run.place].ended(held, release=not isinstance(run.place, NodePool))
+        return held
+
+    def _booted(self, run: Run) -> Held | None:
+        """Return what a running job held while its nodes booted, if it began so, and forget that."""
+        was = next((each for each in self.held if isinstance(each, Booting) and each.work is run.work), None)
+        return None if was is None else self.held.pop(was)
+
+    def _with_boot(self, run: Run) -> Held | None:
+        """Return what a running job holds, if that is known; its limit counts from the end of the boot."""
+        held = self.held.get(run)
+        if held is None and (before := self._booted(run)) is not None:
+            held = before._replace(end=self._end(run))
         return held
 
     def suspended(self, held: Held, now: float) -> None:
@@ -198,7 +211,7 @@ class Running:
     def limits(self, over: float) -> list[tuple[Run, float]]:
         """Return the running jobs, and when their limits end (s), with ``OverTimeLimit``."""
         runs = [run for place in self._places.boards for _, _, _, run in place.running.entries()]
-        return [(run, self._end(run) + over) for run in runs]
+        return [(run, self._end(run) + over) for run in runs if not isinstance(run, Booting)]
 
     def exhausted(self, now: float) -> list[tuple[Run, str]]:
         """Return the running jobs that are stopped at an instant (s), as the minutes of their group are used up."""
@@ -234,6 +247,8 @@ class Running:
             board.renew(now, [*mine.values(), *away], completing.nodes(place))
             for each in away:
                 board.up |= each.nodes
+        for run in [run for run in self.held if isinstance(run, Booting) and run not in held]:
+            self.ended(run, now)  # a boot has failed: its job waits again
         self.held = held
         return True
 
@@ -250,7 +265,7 @@ class Running:
         entries = list(place.running.entries())
         if isinstance(place, NodePool):
             board.table = place.table
-            known = {run: self.held.get(run) for _, _, _, run in entries}
+            known = {run: self._with_boot(run) for _, _, _, run in entries}
             return {
                 run: known[run] or self._found(place, run, number, run.grant.allocation)
                 for _, number, _, run in entries

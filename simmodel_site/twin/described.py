@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +12,24 @@ import numpy as np
 
 from simmodel import InputError
 from simmodel.extending import Fields, node_list, read_bytes, read_workload, to_toml
-from simmodel.platform import ClusterOptions, ClusterSpec, NodeSpec
+from simmodel.platform import ClusterOptions, ClusterSpec, NodePower, NodeSpec
 from simmodel.scheduling import policy as policy_of
 
 if TYPE_CHECKING:
     from simmodel.extending import GivenWork, PolicyLike
 
-__all__ = ["STATE_OF_NOW", "Described", "NodeKind", "Notes", "Unsupported", "node_specs", "saved_answers"]
+__all__ = [
+    "STATE_OF_NOW",
+    "Described",
+    "NodeKind",
+    "Notes",
+    "Unsupported",
+    "around_sleep",
+    "awake_first",
+    "node_specs",
+    "saved_answers",
+    "with_power",
+]
 
 STATE_OF_NOW = "the state of now is no part of the platform: a source tells it"
 """Why a node that is out of service is noted."""
@@ -42,6 +54,36 @@ class Unsupported(Fields):
 
     def __str__(self) -> str:
         return f"{self.where}: {self.what} ({self.why})"
+
+
+def around_sleep(policy: str) -> tuple[str, str, str]:
+    """Return the name of the policy inside of one that lets nodes sleep, with the text before and after it.
+
+    >>> around_sleep("sleep-after(600, slurm(bf_interval=10), spare=2)"), around_sleep("easy")
+    (('sleep-after(600, ', 'slurm(bf_interval=10)', ', spare=2)'), ('', 'easy', ''))
+    """
+    found = re.fullmatch(r"(sleep-after\([^,]*, )(.*?)((?:, spare=\d+)?\))", policy)
+    return ("", policy, "") if found is None else (found[1], found[2], found[3])
+
+
+def with_power(spec: ClusterSpec, change: Callable[[NodePower | None], NodePower | None]) -> ClusterSpec:
+    """Return a platform whose nodes sleep otherwise, or not at all.
+
+    >>> from simmodel.platform import PartitionSpec
+    >>> spec = ClusterSpec(partitions=[PartitionSpec(nodes=[NodeSpec(power=NodePower(boot=(60, 0)))])])
+    >>> with_power(spec, lambda _: None).partitions[0].nodes
+    (NodeSpec(),)
+    """
+    parts = [
+        attrs.evolve(part, nodes=[attrs.evolve(node, power=change(node.power)) for node in part.nodes])
+        for part in spec.partitions
+    ]
+    return attrs.evolve(spec, partitions=parts)
+
+
+def awake_first(spec: ClusterSpec) -> ClusterSpec:
+    """Return a platform none of whose nodes sleeps at the beginning."""
+    return with_power(spec, lambda power: power and attrs.evolve(power, asleep=False))
 
 
 class Notes:
@@ -127,7 +169,7 @@ class Described(Fields):
 
         Policies that sort the queue arbitrarily are judged beside it: see :attr:`known`. When the loops of Slurm ran, a
         log does not tell: its policy is asked at each recorded start, a start may come a backfill cycle later, and
-        another policy must explain more than half of the starts that it does not.
+        a boot where nodes sleep, and another policy must explain more than half of the starts that it does not.
 
         Raises
         ------
@@ -137,19 +179,21 @@ class Described(Fields):
         from simmodel.referee import identify
         from simmodel_site.policy.policy import Slurm
 
-        nearest = self.nearest or self.policy
+        before, inner, after = around_sleep(self.policy)
+        nearest = self.nearest or inner
         order = nearest.removesuffix("conservative").removesuffix("+") or "fcfs"
         prefix = "" if order == "fcfs" else f"{order}+"
         names = list(dict.fromkeys([nearest, order, f"{prefix}easy", f"{prefix}conservative"]))
-        candidates: dict[str, PolicyLike] = {name: name for name in names}
+        candidates: dict[str, PolicyLike] = {f"{before}{name}{after}": name for name in names}
         within = _CYCLE
-        if isinstance(own := policy_of(self.policy), Slurm):
+        if isinstance(own := policy_of(inner), Slurm):
             starts = read_workload(log).recorded_starts()
             candidates = {self.policy: own.asked_at(np.unique(starts[np.isfinite(starts)]).tolist())} | candidates
             within = max(within, own.settings.bf_interval)
+        within += max(kind.watts.expected_boot for part in self.spec.partitions for kind in [*part.nodes, NodeSpec()])
         known = set(candidates)
         candidates |= {name: name for name in _ARBITRARY if name not in candidates}
-        found = identify(log, None, self.spec, candidates, tolerance=within, sample=_SAMPLE)
+        found = identify(log, None, with_power(self.spec, lambda _: None), candidates, tolerance=within, sample=_SAMPLE)
         shares = {name: share for name, share in found.shares.items() if name in known}
         best, told = next(iter(shares)), shares[self.policy]
         if self.nearest and shares[best] <= told + (1 - told) / 2:
@@ -203,13 +247,14 @@ def saved_answers(paths: Iterable[str | Path], passed: list[str] | None = None) 
 
 
 class NodeKind(NamedTuple):
-    """The resources of a node that jobs can have (memory in bytes), its switch, and its GPUs by type."""
+    """The resources of a node that jobs can have (memory in bytes), its switch, its GPUs by type, and how it sleeps."""
 
     cores: int
     gpus: int = 0
     memory: float = 0.0
     switch: str | None = None
     gpu_types: tuple[tuple[str, int], ...] = ()
+    power: NodePower | None = None
 
 
 def node_specs(nodes: Iterable[tuple[str, NodeKind]], notes: Notes) -> tuple[NodeSpec, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from simmodel import Job, simulate
 from simmodel.resources.network.bundle import Bundle, Channel, Group, set_speeds
 from simmodel.resources.network.sharing import Sharing
 from simmodel.resources.pools.profile import CountProfile
@@ -119,9 +120,42 @@ def of_a_network(rng: random.Random) -> Iterator[str]:
     yield said(Group, ((channels[0], 1.0),), number(rng, 1, 4)).partition(" object")[0]
 
 
+def of_a_cluster(rng: random.Random) -> Iterator[str]:
+    """Yield the starts of jobs whose numbers are of any kind, and what a policy is told at each decision."""
+    base, told = rng.choice(STARTS), []
+    jobs: list[Job] = []
+    for k in range(rng.randint(1, 14)):
+        given = {"submit": base + number(rng, 0, 9), "run": number(rng, 0, 20), "processors": number(rng, 1, 5)}
+        if rng.random() < 0.8:
+            given["requested"] = given["run"] * rng.choice((1, 1, 2, 0.5)) + number(rng, 1, 3)
+        try:
+            jobs.append(Job(id=k, **given))
+        except Exception as error:
+            yield f"{type(error).__name__}: {error}"
+        else:
+            yield typed([getattr(jobs[-1], name) for name in ("submit", "run", "requested", "processors")])
+    need, duration = number(rng, 1, 4), number(rng, 0, 9)
+
+    def asked(view: Any) -> None:
+        place = view.places[0]
+        profile = place.profile()
+        told.append(said(place.counts().fits, need, duration))
+        told.append(typed((view.now, place.free, *(profile.earliest(job, duration) for job in view.waiting))))
+
+    size = rng.choice((int, np.int64))(rng.randint(4, 6))
+    for policy in ("conservative", "conservative-keep", "sjf+conservative", "easy", asked):
+        try:
+            table = simulate(size, jobs, policy).jobs
+        except Exception as error:
+            yield f"{type(error).__name__}: {error}"
+        else:
+            yield typed([table[name].tolist() for name in ("start", "end", "processors")])
+    yield from told
+
+
 def main(cases: int) -> None:
     for seed in range(cases):
-        for case in (of_a_profile, of_a_network):
+        for case in (of_a_profile, of_a_network, of_a_cluster):
             print(f"case {seed}", case.__name__)
             for line in case(random.Random(seed)):
                 print(line)

@@ -72,6 +72,8 @@ def test_each_distribution_is_made_again_from_its_document() -> None:
     [
         ({"idle": -1}, "idle: must be a finite number of watts >= 0, got -1"),
         ({"load": True}, "load: must be a finite number of watts >= 0, got True"),
+        ({"asleep": True}, "boot: must be given with asleep: only a node that boots can be off"),
+        ({"boot": (9, 1), "boot_limit": -1}, "boot_limit: must be a finite time >= 0, got -1"),
         ({"boot": 150}, r"boot: must be a time and watts, such as \('150s', 125\), got 150"),
         ({"boot": ("-1s", 125)}, r"boot\[0\]: must be .*, got '-1s'"),
         ({"boot": (150, -125)}, r"boot\[1\]: must be a finite number of watts >= 0, got -125"),

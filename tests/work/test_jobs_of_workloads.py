@@ -136,3 +136,9 @@ def test_frames_are_workloads():
     assert as_workload(pandas.DataFrame(columns))["run"].tolist() == [5, 5]
     with pytest.raises(InputError, match=r"workload: columns: missing processors"):
         as_workload(pandas.DataFrame({"submit": [0], "run": [1]}))
+
+
+@pytest.mark.parametrize("kind", [float, bool, np.int64, np.float32, np.bool_])
+def test_processors_of_any_kind_are_a_whole_number(kind):
+    assert type(Job(run=1, processors=kind(1)).processors) is int
+    assert type(Job(run=1, nodes=kind(1), cores_per_node=kind(1)).processors) is int

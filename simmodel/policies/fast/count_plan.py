@@ -6,8 +6,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from heapq import heapify, heappop, heappush
 from math import nextafter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from simmodel.form import mypyc_attr
 from simmodel.scheduling.protocol import Decision, Start
 from simmodel.work.job import entry_of
 
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CountPlan"]
 
-INFINITY = float("inf")
+INFINITY: Final = float("inf")
+Seconds: TypeAlias = Any
+"""An instant or a duration, as it is given: compiled, a ``float`` would make one of each whole number."""
 _PAST = 1000  # started jobs tolerated in the line
 _DOUBLED = 40
 _FEW = 100  # planned jobs whose profile is short enough to be searched from its beginning
@@ -39,9 +42,9 @@ class Bounds:
 
     def __init__(self) -> None:
         # Starts (s), ascending, by requested time (s), ascending: of the planned jobs of at most 2^i processors.
-        self._steps: list[tuple[list[float], list[float]]] = []
+        self._steps: list[tuple[list[Seconds], list[Seconds]]] = []
 
-    def of(self, width: int, requested: float) -> float:
+    def of(self, width: int, requested: Seconds) -> Seconds:
         """Return the instant (s) before which a job does not start; infinitely early if none is known."""
         if not self._steps:
             return -INFINITY
@@ -49,7 +52,7 @@ class Bounds:
         found = bisect_right(times, requested)
         return starts[found - 1] if found else -INFINITY
 
-    def add(self, width: int, requested: float, at: float) -> None:
+    def add(self, width: int, requested: Seconds, at: Seconds) -> None:
         """Add a job that has been planned at an instant (s)."""
         steps = self._steps
         while not steps or 1 << len(steps) <= 2 * width:
@@ -81,27 +84,30 @@ class _Mark:
         self.profile = profile
         self.bounds = bounds
         self.noted = noted
-        self.least: dict[int, float] = {}
+        self.least: dict[int, Seconds] = {}
         self.stop = -1
 
 
-class Marks(list[_Mark]):
-    """The profiles before some positions in the line, at which planning can go on: the first is that of no plans."""
+class Marks:
+    """The profiles before some positions in the line, at which planning can go on: the first is that of no plans.
 
-    __slots__ = ("_changes",)
+    ``all``: the marks, by position.
+    """
+
+    __slots__ = ("_changes", "all")
 
     def __init__(self) -> None:
-        super().__init__()
-        self._changes: list[tuple[float, int, float, float]] = []
+        self.all: list[_Mark] = []
+        self._changes: list[tuple[Seconds, int, Seconds, Seconds]] = []
 
     def mark(self, position: int, profile: CountProfile, bounds: Bounds) -> None:
         """Add the profile and the bounds before a position behind all others."""
-        self.append(_Mark(position, profile.copy(), bounds.copy(), len(self._changes)))
+        self.all.append(_Mark(position, profile.copy(), bounds.copy(), len(self._changes)))
 
-    def note(self, position: float, amount: int, start: float, end: float) -> None:
+    def note(self, position: Seconds, amount: int, start: Seconds, end: Seconds) -> None:
         """Note that an amount comes free or is taken, in the profiles before positions up to this one."""
         if len(self._changes) >= _CHANGES:
-            for mark in self:
+            for mark in self.all:
                 self._renew(mark)
                 mark.noted = 0
             self._changes.clear()
@@ -109,16 +115,17 @@ class Marks(list[_Mark]):
 
     def cut(self, position: int) -> None:
         """Drop the profiles before positions behind this one."""
-        while self and self[-1].position > position:
-            self.pop()
-        if self:
-            self[-1].stop = -1
+        marks = self.all
+        while marks and marks[-1].position > position:
+            marks.pop()
+        if marks:
+            marks[-1].stop = -1
 
     def clear(self) -> None:
-        super().clear()
+        self.all.clear()
         self._changes.clear()
 
-    def profile(self, mark: _Mark, now: float) -> CountProfile:
+    def profile(self, mark: _Mark, now: Seconds) -> CountProfile:
         """Return the profile of a mark from now on; it is not to be changed."""
         self._renew(mark)
         mark.profile.advance(now)
@@ -131,6 +138,7 @@ class Marks(list[_Mark]):
         mark.noted = len(self._changes)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class CountPlan:
     """The planned starts of the waiting jobs of a pool of counted processors.
 
@@ -186,10 +194,10 @@ class CountPlan:
         self._bounds = Bounds()  # of jobs behind them
         self._line: list[LiveJob] = []  # in the order of the queue
         self._next = 0  # how many of them are planned
-        self._starts: dict[LiveJob, tuple[float, int]] = {}  # planned start (s) and position in the line
-        self._due: list[tuple[float, int, int, LiveJob]] = []  # the same, earliest first, and some that are void
-        self._planned: list[tuple[float, int, int, LiveJob]] = []  # those of the last decision, not yet among them
-        self._gone: dict[LiveJob, tuple[float, int]] = {}  # planned jobs that left the queue and have not started
+        self._starts: dict[LiveJob, tuple[Seconds, int]] = {}  # planned start (s) and position in the line
+        self._due: list[tuple[Seconds, int, int, LiveJob]] = []  # the same, earliest first, and some that are void
+        self._planned: list[tuple[Seconds, int, int, LiveJob]] = []  # those of the last decision, not yet among them
+        self._gone: dict[LiveJob, tuple[Seconds, int]] = {}  # planned jobs that left the queue and have not started
         self._arrived: list[LiveJob] = []
         self._left: set[LiveJob] = set()  # jobs without a plan that have left the queue
         self._held: set[LiveJob] = set()  # those of them that keep their places in this decision
@@ -239,7 +247,7 @@ class CountPlan:
             self._take_head(entry, now)
         elif at != now or not self._as_planned(entry):
             self._broken = True
-        elif self._marks:
+        elif self._marks is not None and self._marks.all:
             self._marks.note(position, -processors, now, end)
 
     def ended(self, entry: Entry) -> None:
@@ -268,7 +276,7 @@ class CountPlan:
         yield from self._start_due(now)
         yield from self._go_on(now)
 
-    def _lasts(self, now: float) -> bool:
+    def _lasts(self, now: Seconds) -> bool:
         """Whether everything went as planned since the last decision."""
         if self._profile is None or self._broken or self._offered is not None:
             return False  # a start that was put aside may be carried out elsewhere
@@ -292,7 +300,7 @@ class CountPlan:
                 return False  # it was due before now
         return True
 
-    def _restart(self, now: float) -> None:
+    def _restart(self, now: Seconds) -> None:
         """Plan no job yet."""
         self._profile = self._new_profile()
         self._bounds = Bounds()
@@ -314,7 +322,7 @@ class CountPlan:
         self._version, self._events = self._place.version, 0
         self._tried = -1, 0
 
-    def _follow(self, now: float) -> None:
+    def _follow(self, now: Seconds) -> None:
         """Take the jobs that came and went into account."""
         if self._gone:
             self._cut(min(position for _, position in self._gone.values()))
@@ -326,7 +334,7 @@ class CountPlan:
         self._arrived.clear()
         self._profile.advance(now)
 
-    def _move_up(self, now: float) -> None:
+    def _move_up(self, now: Seconds) -> None:
         """Drop the plans from the first job on that can start earlier since processors came free early.
 
         The jobs before a position can only start earlier in what came free, before ``_freed``. The profile of the
@@ -334,8 +342,8 @@ class CountPlan:
         """
         marks, freed = self._marks, self._freed
         assert marks is not None
-        stops = [*[mark.position for mark in marks[1:]], self._next]
-        for mark, stop in zip(marks, stops, strict=False):
+        stops = [*[mark.position for mark in marks.all[1:]], self._next]
+        for mark, stop in zip(marks.all, stops, strict=False):
             profile = marks.profile(mark, now)
             if mark.stop == stop and not any(profile.opens(*each, freed) for each in mark.least.items()):
                 continue
@@ -344,11 +352,11 @@ class CountPlan:
             if wide and self._moves_one(mark, planned, wide, profile, now):
                 return
 
-    def _planned_behind(self, mark: _Mark, stop: int) -> list[tuple[int, int, float, float]]:
+    def _planned_behind(self, mark: _Mark, stop: int) -> list[tuple[int, int, Seconds, Seconds]]:
         """Return position, width, requested time (s) and start (s) of the jobs planned from a mark to a position."""
         line, starts = self._line, self._starts
         planned = []
-        least: dict[int, float] = {}
+        least: dict[int, Seconds] = {}
         for i in range(mark.position, stop):
             job = line[i]
             start = starts.get(job)
@@ -363,14 +371,14 @@ class CountPlan:
     def _moves_one(
         self,
         mark: _Mark,
-        planned: list[tuple[int, int, float, float]],
+        planned: list[tuple[int, int, Seconds, Seconds]],
         wide: set[int],
         profile: CountProfile,
-        now: float,
+        now: Seconds,
     ) -> bool:
         """Whether a job of some widths behind a mark can start earlier: then it and all later plans are dropped."""
         freed, taken = self._freed, 0
-        closed: dict[tuple[int, float], float] = {}  # what like jobs have been asked in vain
+        closed: dict[tuple[int, Seconds], Seconds] = {}  # what like jobs have been asked in vain
         for each, (i, width, requested, at) in enumerate(planned):
             like, before = (width, requested), min(freed, at)
             if width not in wide or at <= now or before <= closed.get(like, now):
@@ -391,7 +399,7 @@ class CountPlan:
         return False
 
     def _go_back(
-        self, position: int, profile: CountProfile, mark: _Mark, planned: list[tuple[int, int, float, float]]
+        self, position: int, profile: CountProfile, mark: _Mark, planned: list[tuple[int, int, Seconds, Seconds]]
     ) -> None:
         """Drop the plans from a position on: the profile is that before it, ``planned`` lie between it and a mark."""
         starts, marks, line = self._starts, self._marks, self._line
@@ -444,7 +452,7 @@ class CountPlan:
         self._next = min(self._next, position)
         self._tried = -1, 0
 
-    def _start_due(self, now: float) -> Iterator[Decision]:
+    def _start_due(self, now: Seconds) -> Iterator[Decision]:
         """Start the jobs that an earlier decision planned for now."""
         due, starts = self._due, self._starts
         while due and due[0][0] <= now:
@@ -458,7 +466,7 @@ class CountPlan:
             if behind:  # held by a limit since this start
                 self._cut(min(behind))
 
-    def _go_on(self, now: float) -> Iterator[Decision]:
+    def _go_on(self, now: Seconds) -> Iterator[Decision]:
         """Plan jobs behind those that are planned, as long as one of the others could start now. A hot path."""
         line, starts, held = self._line, self._starts, self._held
         plan, planned = self._plan, self._planned
@@ -480,7 +488,7 @@ class CountPlan:
                 position += 1
                 if (job.state != "waiting" and job not in held) or job in starts:
                     continue
-                if marks is not None and (self._since >= _APART or not marks):
+                if marks is not None and (self._since >= _APART or not marks.all):
                     marks.mark(place, self._profile, self._bounds)
                     self._since = 0
                 self._since += 1
@@ -516,7 +524,7 @@ class CountPlan:
         self._left.clear()
         self._broken = self._broken or bool(self._held)
 
-    def _in_turn(self, now: float, fitting: list[LiveJob]) -> Callable[[int, float], int]:
+    def _in_turn(self, now: Seconds, fitting: list[LiveJob]) -> Callable[[int, Seconds], int]:
         """Return a function of a position and the last plan (s): that of the job to be planned next, which it is.
 
         It is -1 once none of the fitting jobs could start now, and some are planned in advance.
@@ -524,7 +532,7 @@ class CountPlan:
         more = 2.0 ** min(self._ends, _DOUBLED) if self._ends else 0.0  # jobs to plan although none could start now
         until = -INFINITY  # a plan from then on does not change which job could start now
 
-        def following(position: int, at: float) -> int:
+        def following(position: int, at: Seconds) -> int:
             nonlocal more, until
             if until < now or at < until or at == now:
                 until = self._until(fitting)
@@ -536,18 +544,18 @@ class CountPlan:
 
         return following
 
-    def _needed(self, now: float, first: int) -> Callable[[int, float], int]:
+    def _needed(self, now: Seconds, first: int) -> Callable[[int, Seconds], int]:
         """Return a function of a position and the last plan (s): the position of the job to be planned next.
 
         A job that fits now starts if none of those before it could start before it would end. Else the plans matter up
         to the first that could. It is -1 once no job fits now.
         """
         stop = 0  # no plan from there on matters yet
-        holes: dict[int, float] = {}
+        holes: dict[int, Seconds] = {}
         if not self._widths(now):
             first = len(self._line)
 
-        def following(position: int, _: float) -> int:
+        def following(position: int, _: Seconds) -> int:
             nonlocal first, stop
             if position < stop:
                 return position
@@ -562,7 +570,7 @@ class CountPlan:
 
         return following
 
-    def _first_fitting(self, first: int, now: float, holes: dict[int, float]) -> int:
+    def _first_fitting(self, first: int, now: Seconds, holes: dict[int, Seconds]) -> int:
         """Return the position of the first job from one on that fits now beside the planned ones, or that of the end.
 
         ``holes`` is for how long (s) processors are free from now on, or longer, by width.
@@ -578,14 +586,14 @@ class CountPlan:
                 holes[width] = nextafter(profile.free_until(width), INFINITY) - now
         return len(line)
 
-    def _first_before(self, position: int, fitting: int, now: float) -> int:
+    def _first_before(self, position: int, fitting: int, now: Seconds) -> int:
         """Return the position of the first job from one on that could start before a fitting one ends, or of that one.
 
         If none before the fitting one could, waiting or held, it starts now, whatever their plans.
         """
         line, profile, starts, held = self._line, self._profile, self._starts, self._held
         end = now + line[fitting].planned
-        holes: dict[int, float] = {}  # the longest from before the end on, by width
+        holes: dict[int, Seconds] = {}  # the longest from before the end on, by width
         for place in range(position, fitting):
             job = line[place]
             width = job.width
@@ -596,7 +604,7 @@ class CountPlan:
                 return place
         return fitting
 
-    def _plan_alike(self, job: LiveJob, at: float, position: int) -> int:
+    def _plan_alike(self, job: LiveJob, at: Seconds, position: int) -> int:
         """Plan the next jobs with one change as far as they request the same as a planned one and fit beside it.
 
         None of them could start earlier. Returns the position behind them. A hot path.
@@ -625,7 +633,7 @@ class CountPlan:
         self._arrived = [job for job in self._arrived if job not in came]
         return came
 
-    def _until(self, fitting: list[LiveJob]) -> float:
+    def _until(self, fitting: list[LiveJob]) -> Seconds:
         """Return the expected end (s) of a job that could start now; infinitely early if none could.
 
         Jobs that cannot start are dropped for good, with those that request no less: plans only take processors.
@@ -647,10 +655,10 @@ class CountPlan:
         """Return the profile without any plans."""
         return self._place.counts()
 
-    def _plan(self, job: LiveJob) -> float:
+    def _plan(self, job: LiveJob) -> Seconds:
         """Plan a job; return its start (s), which is infinite if it can never start."""
         profile, width, requested = self._profile, job.width, job.planned
-        at: float
+        at: Seconds
         if len(self._starts) < _FEW:
             at = profile.earliest(width, requested)
         else:
@@ -672,14 +680,14 @@ class CountPlan:
         """Whether a job that was planned for now has started on the planned nodes."""
         return True
 
-    def _take_head(self, entry: Entry, now: float) -> None:
+    def _take_head(self, entry: Entry, now: Seconds) -> None:
         """Note the start of a job while no jobs are planned."""
         self._profile.advance(now)
         self._profile.take(entry[2], now, entry[3].work.planned)
         if self._marks is not None:
             self._marks.clear()
 
-    def _drop(self, jobs: list[tuple[LiveJob, float]]) -> None:
+    def _drop(self, jobs: list[tuple[LiveJob, Seconds]]) -> None:
         """Undo the plans of jobs, each with its start (s)."""
         for job, at in jobs:
             self._profile.give_back(job.width, at, job.planned)
@@ -689,11 +697,11 @@ class CountPlan:
         free = self._profile.free
         return [job for job in self._line[first:] if job.width <= free]
 
-    def _widths(self, now: float) -> set[int]:
+    def _widths(self, now: Seconds) -> set[int]:
         """Return the widths of which a waiting job may fit now."""
         free_until = self._profile.free_until
 
-        def longest(width: int) -> float:
+        def longest(width: int) -> Seconds:
             return nextafter(free_until(width), INFINITY) - now  # not less, whatever the rounding
 
         widths: set[int] = self._waiting.lanes(self._order).widths(self._profile.free, longest)

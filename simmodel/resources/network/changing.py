@@ -64,6 +64,10 @@ class ChangingLinks(Fluid):
         """Call ``listener(link)`` whenever the bandwidth or the latency of a link changes, or it goes down or up."""
         self._listeners.append(listener)
 
+    def off_link_change(self, listener: Callable[[Link], object]) -> None:
+        """Call a listener no longer."""
+        self._listeners.remove(listener)
+
     def _tell_change(self, link: Link) -> None:
         for listener in self._listeners:
             listener(link)

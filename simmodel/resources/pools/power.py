@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import attrs
 
 from simmodel.work.job import Job
 
 if TYPE_CHECKING:
+    from simmodel.environment import Environment
     from simmodel.platform.cluster import NodeSpec, PartitionSpec
     from simmodel.resources.pools.placements import Request
-    from simmodel.resources.pools.pool import Pool
     from simmodel.work.job import LiveJob
 
 __all__ = ["POWER", "PowerCount"]
@@ -52,6 +52,17 @@ class _Kind(NamedTuple):
         return cls(kind.count, kind.cores, kind.gpus, idle, loads, *gpus, power.model == "node")
 
 
+class CountedPool(Protocol):
+    """A pool whose jobs request power: see :class:`~simmodel.resources.pools.pool.Pool`."""
+
+    env: Environment
+    spec: Any
+    running: Any
+    consumables: Any
+
+    def request_of(self, spec: Job) -> Request | None: ...
+
+
 class PowerCount:
     """Counts what each job draws on a pool above its idle nodes, at most: on the nodes that draw most.
 
@@ -81,7 +92,7 @@ class PowerCount:
     (380000, 760000, {'power': 38000})
     """
 
-    def __init__(self, pool: Pool, *, lowers: bool = False) -> None:
+    def __init__(self, pool: CountedPool, *, lowers: bool = False) -> None:
         self._pool = pool
         self.lowers = lowers
         spec: PartitionSpec = pool.spec
@@ -123,7 +134,7 @@ class PowerCount:
         profile = self._pool.consumables.profiles(now, self._pool.running)[POWER]
         assert job.run is not None
         profile.change(held, now, job.run.expected_end)
-        return profile.fits(request.consumables[POWER], seconds)
+        return bool(profile.fits(request.consumables[POWER], seconds))
 
     def _amount(self, request: Request, level: float | None) -> int:
         able = [kind for kind in self._kinds if request.nodes is None or kind.cores >= request.cores_per_node]

@@ -85,11 +85,12 @@ class _Block:
 
     def add(self, first: int, stop: int, amount: float) -> None:
         """Add an amount to some of the steps."""
-        self.free[first:stop] = changed = [each + amount for each in self.free[first:stop]]
+        free = self.free
+        free[first:stop] = [each + amount for each in free[first:stop]]
         if amount < 0:
-            self.low = min(self.low, min(changed))
+            self.low += amount
         else:
-            self.high = max(self.high, max(changed))
+            self.high += amount
 
 
 class CountProfile:
@@ -438,7 +439,11 @@ class CountProfile:
             times.insert(j, end)
             free.insert(j, free[j - 1])
         if b == c:
-            block.add(i, j, amount)
+            free[i:j] = [each + amount for each in free[i:j]]
+            if amount < 0:
+                block.low += amount
+            else:
+                block.high += amount
         else:
             block.add(i, len(block.free), amount)
             for between in blocks[b + 1 : c]:

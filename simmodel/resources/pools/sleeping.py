@@ -118,9 +118,12 @@ class Sleeping:
         self._up = np.full(len(self.powers), -inf)  # of nodes that boot, when they are expected to be up
         self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
         self._kept: tuple[Any, NDArray[np.float64], NodeTable | None] = None, self._up, None
-        self.asleep: dict[int, Asleep] = {}
+        now = float(pool.env.now)
+        self.asleep = {i: Asleep(i, now, now) for i, each in enumerate(self.powers) if each.asleep}
+        self._off[list(self.asleep)] = now
         self.booting: dict[int, Boot] = {}
-        self.idle_since: dict[int, float] = dict.fromkeys(range(len(self.powers)), float(pool.env.now))
+        self.idle_since = {i: now for i in range(len(self.powers)) if i not in self.asleep}
+        pool.dozing = self if self.asleep and self._slow else None
         self.plan: Callable[[float, float], object] = self._call
         self.change: NodeChange | None = None
 
@@ -174,8 +177,9 @@ class Sleeping:
         for node in nodes:
             power, (_, expected, off) = self.powers[node], self.asleep.pop(node)
             begins = max(now, off)
-            ready = begins + power.draw_boot(rng)
-            fails = bool(power.boot_failures) and bool(rng.random() < power.boot_failures)
+            seconds, limit = power.draw_boot(rng), inf if power.boot_limit is None else power.boot_limit
+            ready = begins + min(seconds, limit)
+            fails = seconds > limit or (bool(power.boot_failures) and bool(rng.random() < power.boot_failures))
             until.append(ready)
             if ready > now or fails:
                 boot = self.booting[node] = Boot(
@@ -350,12 +354,17 @@ class Sleeping:
             booting = tuple(each._replace(ready=float(ready[each.node]), fails=False) for each in booting)
         return SleepState(asleep, booting, tuple(self.idle_since.items()))
 
+    def awake_since(self, now: float) -> SleepState:
+        """Return the state in which all nodes are awake, and idle since an instant (s)."""
+        return SleepState(idle=tuple((node, now) for node in range(len(self.powers))))
+
     def restore(self, state: SleepState) -> None:
         """Take over a state; the ends of boots are planned again by the caller."""
+        before = [*self.asleep, *self.booting]
         self.asleep = {each.node: each for each in state.asleep}
         self.booting = {each.node: each for each in state.booting}
         self.idle_since = dict(state.idle)
-        self._tell("", [*self.asleep, *self.booting], ())
+        self._tell("", [*before, *self.asleep, *self.booting], ())
 
     def retell(self) -> None:
         """Notify observers of the states anew: a record begins."""

@@ -156,6 +156,8 @@ class Processor(TaskPlace, Model):
         """End its processes by force, and withdraw the events that only they waited for."""
         for process in self.processes():
             target = kill(process)
+            if isinstance(target, CoreTicket):
+                target.drop()
             if target is not None and type(target) in (Event, Timeout) and target.triggered and not target.callbacks:
                 self.env.withdraw(target)
 

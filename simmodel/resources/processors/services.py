@@ -26,6 +26,13 @@ class CoreTicket(Event):
         super().__init__(env)
         self.number = next(env._eid)
 
+    def drop(self) -> None:
+        """Give it up: a core that it has been granted goes to the next request."""
+        if self.triggered:
+            self._value.release()
+        else:
+            self._ok, self._value = True, None
+
 
 class Core:
     """A CPU core with one holder at a time: a task that runs on it, a setup, or a transfer without DMA.

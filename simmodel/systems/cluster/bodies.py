@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from simpy.events import URGENT, Event, Process
 from simpy.exceptions import Interrupt
@@ -13,6 +13,7 @@ from simmodel.foundation.errors import InputError, JobFailed
 from simmodel.platform.machine import MachineSpec
 from simmodel.resources.pools.allocation import probe
 from simmodel.resources.pools.claims import Grant, Growth, Holder, LiveGrant, Lost, Preempted
+from simmodel.resources.pools.nodes import NodePool
 from simmodel.resources.processors.processor import kill
 from simmodel.systems.machine.system import Machine
 from simmodel.work.job import told_end
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from simmodel.environment import Call
     from simmodel.resources.pools.pool import Pool
     from simmodel.systems.cluster.core import ClusterCore
-    from simmodel.work.job import Job, LiveJob, Run
+    from simmodel.work.job import Job, Run
 
 __all__ = ["Bodies", "run_inside", "why_not_inside"]
 
@@ -54,13 +55,14 @@ class Bodies:
         self._holders: dict[Run, BodyHolder] = {}
         self._limits: dict[Run, Call] = {}
         self._kills: dict[Run, Call] = {}
+        self._nodes: Nodes = {}
 
     def begin(self, run: Run, spec: Job) -> None:
         """Start the body of a run; under ``overrun="stop"`` it is stopped at its requested time."""
         job, env, core = run.job, self._env, self._core
         holder = self._holders[run] = BodyHolder(run, core, self._changed)
         try:
-            body = run_inside(env, job, spec) if spec.body is None else spec.body(env, job, holder.live)
+            body = run_inside(run, spec, self._nodes) if spec.body is None else spec.body(env, job, holder.live)
             run.process = process = Process(env, body)
         except Exception as error:
             run.process = process = Process(env, _raising(error))
@@ -190,18 +192,63 @@ def _raising(error: Exception) -> Generator[Event, Any, None]:
 # ---------------------------------------------------------------------- workflows
 
 
-def run_inside(env: Environment, job: LiveJob, spec: Job) -> Generator[Event, Any, None]:
+def run_inside(run: Run, spec: Job, nodes: Nodes) -> Generator[Event, Any, None]:
     """Run the workflow of a job on a machine in its nodes: the body of the job.
 
-    The machine ends with the job. Observers hear ``workflow_started(job, machine)``.
+    The machine ends with the job. On GPUs of one node it has those that the job holds, and shares the CPU cores and the
+    links of the node with the other jobs there. Observers hear ``workflow_started(job, machine)``.
     """
+    job, env = run.job, run.place.env
     inside, flow = _checked(spec)
-    with Machine(env, inside, spec.workflow_policy, name=f"{inside.name} of job {job.id}") as machine:
-        job.place.tell("workflow_started", job, machine)
-        yield machine.submit(flow)
+    name, part, node = f"{inside.name} of job {job.id}", inside, None
+    users: list[Run] = []
+    if _on_gpus(spec, inside):
+        (number, *_, devices), *_ = run.grant.allocation.rows
+        gpu_of = run.place.table.apart.gpu_of
+        part = inside.with_gpus({int(gpu_of[device, number]) for device, _ in devices})
+        if (run.place.name, number) not in nodes:
+            nodes[run.place.name, number] = Machine(env, inside, name=name, record=False, begin=False), users
+        node, users = nodes[run.place.name, number]
+        if node.spec != inside:
+            raise InputError(f"must be that of job {users[0].job.id} on the same node", place="machine")
+        users.append(run)
+    try:
+        with Machine(env, part, spec.workflow_policy, name=name, node=node) as machine:
+            job.place.tell("workflow_started", job, machine)
+            yield machine.submit(flow)
+    finally:
+        if node is not None:
+            users.remove(run)
+            if not users:
+                node.close()
+                del nodes[run.place.name, number]
 
 
-def why_not_inside(spec: Job) -> str | None:
+Nodes: TypeAlias = dict[tuple[str, int], tuple[Machine, list["Run"]]]
+"""By place and number, the machine of a node, of which jobs have parts, and these jobs."""
+
+
+def _on_gpus(spec: Job, inside: MachineSpec) -> bool:
+    """Whether the workflow of a job runs on the GPUs that it holds of one node."""
+    return bool(spec.gpus_per_node and spec.nodes in (None, 1) and inside.gpus)
+
+
+def _why_not_on(spec: Job, inside: MachineSpec, pool: NodePool) -> str | None:
+    """Return why the GPUs of a node cannot be those of the machine of a job, or ``None``."""
+    if spec.gpus_per_node < 1 or ":" in spec.gpu:
+        return "a workflow runs on whole GPUs"
+    kinds = pool.spec.nodes
+    allowed = spec.gpu.split("|") if spec.gpu else [name for kind in kinds for name in (*kind.gpu_types, "")]
+    for kind in kinds:
+        types = [name for name, count in (kind.gpu_types or {"": kind.gpus}).items() for _ in range(count)]
+        mine = [name if kind.gpu_types else "" for name in inside.gpus]
+        if types != mine and sum(name in allowed for name in types) >= spec.gpus_per_node:
+            return f"machine has GPUs {', '.join(inside.gpus)}, a node of {pool.name} {', '.join(types)}"
+    pool.tell_devices()
+    return None
+
+
+def why_not_inside(spec: Job, pool: Pool) -> str | None:
     """Return why the workflow of a job can never run inside its nodes, or ``None``.
 
     Raises
@@ -210,6 +257,11 @@ def why_not_inside(spec: Job) -> str | None:
         the job names no spec of a machine, or no workflow
     """
     inside, flow = _checked(spec)
+    if _on_gpus(spec, inside) and isinstance(pool, NodePool):
+        reason = _why_not_on(spec, inside, pool)
+        if reason is not None:
+            return reason
+        inside = inside.with_gpus(range(int(spec.gpus_per_node)))
     return Machine(Environment(), inside, spec.workflow_policy, record=False, begin=False).why_not(flow)
 
 

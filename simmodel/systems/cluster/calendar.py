@@ -155,8 +155,8 @@ class Calendar:
                 insort(pool.windows, window)
             if state.windows:
                 pool.altered()
-            if state.sleep is not None and pool.sleeping is not None:
-                pool.sleeping.restore(state.sleep)
+            if pool.sleeping is not None:
+                pool.sleeping.restore(state.sleep or pool.sleeping.awake_since(self._env.now))
             if state.open and pool.part_of is not None:
                 self._resume(pool, state.pending)  # type: ignore[arg-type]  # as in begin()
 

@@ -349,7 +349,7 @@ def live_job(
     if reason is None and spec.workflow is not None:
         from simmodel.systems.cluster.bodies import why_not_inside
 
-        reason = why_not_inside(spec)
+        reason = why_not_inside(spec, pool)
     if reason is None and spec.traffic is not None:
         from simmodel.systems.cluster.traffic import why_no_traffic
 

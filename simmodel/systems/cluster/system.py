@@ -203,7 +203,11 @@ class Cluster(JobLife[LiveJob]):
         # From the first change of a place on, which may precede the first job:
         core.hear(JobRecorder(env, late=False, places=self.places) if record else None)
         spec = self.spec
-        sleeps = any(pool.sleeping is not None for pool in core.places)
+        sleeps = False
+        for sleeping in [pool.sleeping for pool in core.places if pool.sleeping is not None]:
+            sleeps = True
+            if begin and sleeping.asleep:
+                sleeping.retell()
         if begin and (sleeps or spec.outages or spec.failures or spec.reservations):
             self.calendar.begin()
 

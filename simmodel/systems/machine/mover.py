@@ -356,13 +356,18 @@ class DataMover:
         self.leaves(data, pool, arrival)
 
     def abandon(self) -> None:
-        """Call off all data in flight, and forget the claims for room."""
+        """Call off all data in flight, and forget the claims for room; other movers may use the network."""
         for pool in self.pools.values():
             pool.claims.clear()
             for arrival in pool.arriving.values():
-                if arrival.flight is not None and not self.contention and arrival.flight.moving.callbacks:
+                if arrival.flight is None or not arrival.flight.moving.callbacks:
+                    continue
+                if self.contention:
+                    arrival.flight.moving.callbacks.clear()
+                    arrival.flight.moving.cancel()
+                else:
                     self.env.withdraw(arrival.flight.moving)
-        self.network.abandon()
+        self.network.off_link_change(self._link_changed)
 
     def leaves(self, data: LiveData, pool: MemoryPool, arrival: Event) -> None:
         """Drop the copy in a pool once the data have arrived at their destination, unless it is used again."""

@@ -330,7 +330,11 @@ Made = TypeVar("Made")
 
 
 def build_processors(
-    machine: ProcessorServices, spec: MachineSpec, pools: Mapping[str, MemoryPool], options: MachineOptions
+    machine: ProcessorServices,
+    spec: MachineSpec,
+    pools: Mapping[str, MemoryPool],
+    options: MachineOptions,
+    of_node: Mapping[str, Processor],
 ) -> tuple[dict[str, Processor], list[TaskSpeedKey]]:
     """Return the processors of a machine by name, and their kinds.
 
@@ -340,6 +344,8 @@ def build_processors(
         the services that processors use; the spec; the pools by name
     options
         of the machine; a processor's own ``overlap`` takes precedence
+    of_node
+        processors of another machine, with which those of the same names share their core
 
     Raises
     ------
@@ -355,6 +361,8 @@ def build_processors(
         number = numbers.setdefault(kind, len(numbers))
         for name in each.names:
             found[name] = model(machine, name, each, pools[each.pool], index=len(found), kind=number)
+    for name in found.keys() & of_node:
+        found[name].core = of_node[name].core
     cores = {each.name: each.core for each in found.values() if each.core is not None}
     first = next(iter(cores.values()), None)
     for processor in found.values():

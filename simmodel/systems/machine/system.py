@@ -90,6 +90,8 @@ class Machine(MachineState):
         whether to keep a record for :meth:`result`
     begin
         whether its processors start to work at once; ``False`` while a snapshot is being restored
+    node
+        a machine that has its links, and CPU cores of the names of its own: it shares these with all parts of that one
 
     Observers may have ``task_ready(task)``, ``task_assigned(task, place)``, ``task_ended(task, place, stamps)``,
     ``task_stopped(task, place)``, ``data_moved(moved)`` and ``decided(scheduler, seconds, decisions)``.
@@ -121,6 +123,7 @@ class Machine(MachineState):
         rank: int = 2,
         record: bool = True,
         begin: bool = True,
+        node: Machine | None = None,
     ) -> None:
         options = MachineOptions(
             decide=decide, overlap=overlap, transfers=transfers, core_held=core_held, contention=contention
@@ -133,7 +136,8 @@ class Machine(MachineState):
         self.spec = spec
         self.name = name or spec.name
         self.stream = name or "machine"  # unnamed machines draw alike, whatever their specs are called
-        self.network = Network(env, spec.network or NetworkSpec(links=spec.links))
+        self._node = node
+        self.network = Network(env, spec.network or NetworkSpec(links=spec.links)) if node is None else node.network
         self.shares: Shares | None = None
         self.pools = build_pools(env, spec)
         self.home = home = self.pools[str(spec.home)]
@@ -146,7 +150,8 @@ class Machine(MachineState):
             contention=contention,
             record=record,
         )
-        self.processors, self.kinds = build_processors(self, spec, self.pools, options)
+        of_node = {} if node is None else node.processors
+        self.processors, self.kinds = build_processors(self, spec, self.pools, options, of_node)
         self.places: tuple[Processor, ...] = tuple(self.processors.values())
         self.waiting = ReadyTasks()
         self.view = View(env, self.waiting, self.places, f"{self.name}.policy")
@@ -450,6 +455,8 @@ class Machine(MachineState):
         if self.closed:
             return
         self.closed = True
+        for place in self.places:
+            place.end()
         for submission in self.sets:
             if submission.left:
                 for task in submission.tasks:
@@ -457,14 +464,18 @@ class Machine(MachineState):
                         self._break_off(task)
         self.waiting.clear()
         self.mover.abandon()
-        for place in self.places:
-            place.end()
         self.scheduler.stop()
-        self.env.forget(self, self.scheduler, self.mover, self.network)
+        self.env.forget(self, self.scheduler, self.mover)
+        if self._node is None:
+            self.network.abandon()
+            self.env.forget(self.network)
 
     def _break_off(self, task: LiveTask) -> None:
         if task.stamps is not None:
             self.stopped(task, task.place, goes_back=False)
+            core = task.place.core if len(task.stamps) == 7 else task.core
+            if core is not None:
+                core.release()
         task.state = "cancelled"
         task.submission.withdrawn = True
         self.over(task)

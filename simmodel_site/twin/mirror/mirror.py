@@ -13,6 +13,7 @@ from simmodel import InputError
 from simmodel.extending import Cells, Past, Plain, Shown, shown
 from simmodel.platform import ClusterOptions, ClusterSpec
 from simmodel.scheduling import policy as policy_of
+from simmodel_site.twin.described import awake_first
 from simmodel_site.twin.events import Ended, Event, JobEvent, NodesChanged, Noticed, Passed, StateReport, Submitted
 from simmodel_site.twin.mirror.job_history import Entry
 from simmodel_site.twin.mirror.ledger import Ledger
@@ -97,7 +98,7 @@ class Mirror(Shown):
     ) -> None:
         spec = ClusterSpec.simple(platform) if isinstance(platform, int | Integral) else platform
         announced = tuple(outage for outage in spec.outages if outage.kind == "maintenance")
-        self.spec = attrs.evolve(spec, outages=announced, failures=())
+        self.spec = awake_first(attrs.evolve(spec, outages=announced, failures=()))
         self.cluster = spec.name if cluster is None else cluster
         self.policy = policy
         self.options = ClusterOptions(**options)

@@ -266,6 +266,9 @@ _OTHERS = (
     ("MaxCPUsPerNode", "maximums/cpus_per_node", "maximum_cpus_per_node", (0,)),
     ("MaxCPUsPerSocket", "maximums/cpus_per_socket", "maximum_cpus_per_socket", (0,)),
     ("OverTimeLimit", "maximums/over_time_limit", "over_time_limit", (0,)),
+    ("SuspendTime", "suspend_time", "suspend_time", ()),
+    ("SuspendTimeout", "timeouts/suspend", "suspend_timeout", ()),
+    ("ResumeTimeout", "timeouts/resume", "resume_timeout", ()),
 )
 
 
@@ -275,6 +278,8 @@ def _others(given: Given) -> dict[str, str]:
         value = given.get(path, flat)
         if isinstance(value, str) or value is None:
             text = given.text(path, flat)
+        elif name == "SuspendTime" and isinstance(value, dict) and value.get("infinite"):
+            text = "INFINITE"
         else:
             number = given.whole(path, flat)
             text = "" if number is None or number in usual else str(number)

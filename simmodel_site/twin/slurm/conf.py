@@ -324,7 +324,8 @@ _READ = frozenset(
 
 
 _USUAL = ("UNLIMITED", "INFINITE", "0", "1")
-"""The values of others that change nothing, but for ``DefaultTime``."""
+"""The values of others that change nothing, but for these."""
+_ALL = ("DefaultTime", "SuspendTime", "SuspendTimeout", "ResumeTimeout")
 
 
 def partition_settings(record: Mapping[str, str], keys: Keys = PARTITION) -> dict[str, str]:
@@ -337,7 +338,7 @@ def partition_settings(record: Mapping[str, str], keys: Keys = PARTITION) -> dic
     return {
         name: value
         for name, value in record.items()
-        if (name in kept and not is_none(value) and (name == "DefaultTime" or value not in _USUAL))
+        if (name in kept and not is_none(value) and (name in _ALL or value not in _USUAL))
         or (name not in _READ - {"Exclusive"} and keys.why(name, value))
     }
 

@@ -29,6 +29,7 @@ from simmodel_site.twin.slurm.partitions import (
     with_gres,
 )
 from simmodel_site.twin.slurm.policies import note_settings, policy_of, slurm_of
+from simmodel_site.twin.slurm.power import Boot, PowerSaving
 from simmodel_site.twin.slurm.records import NodeRecord, ReservationRecord, Site
 from simmodel_site.twin.slurm.rest import SlurmRest
 from simmodel_site.twin.slurm.scontrol import read_scontrol
@@ -76,6 +77,7 @@ def describe_slurm(
     local: tzinfo | None = None,
     origin: float = 0.0,
     own_loops: bool | None = None,
+    boot: Boot | None = None,
 ) -> Described:
     """Return the platform of a Slurm cluster from saved files, or else from the present output of its commands.
 
@@ -94,6 +96,9 @@ def describe_slurm(
     own_loops
         whether the policy is ``slurm``, with the loops of slurmctld and its settings, rather than the nearest one that
         decides at each event; default: if the settings are told, and fair share, which needs accounts, has no weight
+    boot
+        how long nodes boot that power saving switches off: a number, a quantity such as ``"4min"``, or a distribution
+        of :mod:`simmodel.generators`; default: ResumeTimeout, an upper bound
 
     Raises
     ------
@@ -107,7 +112,7 @@ def describe_slurm(
         site = site_of(given, local=local)
     else:
         site = reduce(Site.with_, _asked(commands or SlurmCommands()) if rest is None else _asked_by(rest), Site())
-    return described(site, origin=origin, own_loops=own_loops)
+    return described(site, origin=origin, own_loops=own_loops, boot=boot)
 
 
 def _asked(commands: SlurmCommands) -> Iterator[Site]:
@@ -204,7 +209,12 @@ def _included(text: str, source: str, seen: frozenset[Path] = frozenset()) -> It
 
 
 def described(
-    site: Site, *, origin: float = 0.0, own_loops: bool | None = None, ran: Collection[str] | None = None
+    site: Site,
+    *,
+    origin: float = 0.0,
+    own_loops: bool | None = None,
+    ran: Collection[str] | None = None,
+    boot: Boot | None = None,
 ) -> Described:
     """Return the platform of a site.
 
@@ -222,6 +232,8 @@ def described(
         of a site whose accounting is read: the nodes on which jobs ran. Then nodes that are out of service and on which
         none did are left out, and policy ``slurm`` keeps the reservations that the platform does not express, for jobs
         that name them. Default: the state of nodes is what a source tells
+    boot
+        as of :func:`describe_slurm`
 
     Raises
     ------
@@ -248,11 +260,12 @@ def described(
         told = "; ".join(f"{each.where} {each.what}" for each in notes if each.why.startswith("left out"))
         raise InputError(f"no partition has known nodes: {told}", site.source or None)
     switches = switches_of(site, notes, heeded)
-    partitions = tuple(partition_of(group, site, switches, notes, heeded) for group in groups)
+    place_of = {node.name: group.name for group in groups for node in group.nodes}
+    saving = PowerSaving.of(site, place_of, notes, boot, ran=ran is not None)
+    partitions = tuple(partition_of(group, site, switches, notes, heeded, saving.powers) for group in groups)
     queues = tuple(queue for group in groups for queue in queues_of(group, site, heeded))
     nodes = {node.name: node for group in groups for node in group.nodes}
-    note_nodes([*nodes.values()], site.settings, notes, heeded, STATE_OF_NOW if ran is None else _RAN)
-    place_of = {node.name: group.name for group in groups for node in group.nodes}
+    note_nodes([*nodes.values()], site.settings, notes, heeded, STATE_OF_NOW if ran is None else _RAN, saving.powers)
     site, kept = kept_of(site, nodes, origin, notes) if own and ran is not None else (site, ())
     spec = ClusterSpec(
         name=site.cluster or "slurm",
@@ -268,7 +281,7 @@ def described(
     note_settings(site, notes, own=own)
     return Described(
         spec=spec,
-        policy=policy,
+        policy=saving.over(policy),
         nearest=policy_of(site.settings, Notes()) if own else "",
         options=options,
         unsupported=tuple(notes),

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import attrs
 
 from simmodel.extending import counted, node_list
-from simmodel.platform import DeviceSpec, PartitionSpec, QueueSpec
+from simmodel.platform import DeviceSpec, NodePower, PartitionSpec, QueueSpec
 from simmodel_site.policy.keys import SHOW_NODE, SHOW_PARTITION
 from simmodel_site.twin.described import STATE_OF_NOW, NodeKind, Notes, node_specs
+from simmodel_site.twin.slurm.power import is_asleep
 from simmodel_site.twin.slurm.records import NodeRecord, PartitionRecord, QosRecord, Site, SwitchRecord
 from simmodel_site.twin.slurm.values import Gres, count_of, nodes_of
 
@@ -147,14 +149,14 @@ def _inferred(
     return {name: NodeRecord(name=name, cpus=each, memory=size, partitions=(part.name,)) for name in missing}
 
 
-def kind_of(node: NodeRecord, switch: str | None = None) -> NodeKind:
-    """Return the resources of a node that jobs can use, and its switch."""
+def kind_of(node: NodeRecord, switch: str | None = None, power: NodePower | None = None) -> NodeKind:
+    """Return the resources of a node that jobs can use, its switch, and how it sleeps."""
     types = Counter[str]()
     for each in node.gres:
         if each.name == "gpu" and each.count:
             types[type_of(each)] += int(each.count)
     typed = tuple(types.items()) if set(types) - {"gpu"} else ()
-    return NodeKind(node.cpus, types.total(), node.memory - node.kept_memory, switch, typed)
+    return NodeKind(node.cpus, types.total(), node.memory - node.kept_memory, switch, typed, power)
 
 
 def type_of(gres: Gres) -> str:
@@ -206,6 +208,7 @@ def note_nodes(
     notes: Notes,
     heeded: Notes,
     state: str = STATE_OF_NOW,
+    powers: Mapping[str, NodePower] = MappingProxyType({}),
 ) -> None:
     """Note properties that node specs leave out.
 
@@ -215,9 +218,12 @@ def note_nodes(
         of what nobody heeds; and of what policy ``slurm`` does: features, types of GPUs, threads
     state
         why the states of nodes are noted
+    powers
+        how nodes sleep, by name
     """
     chosen = (settings or {}).get("SelectTypeParameters", "").upper()
-    notes.add_of_nodes((node.name, what, why) for node in nodes for what, why in _left_out(node, state))
+    unread = [(node.name, _left_out(node, state, powers.get(node.name))) for node in nodes]
+    notes.add_of_nodes((name, what, why) for name, several in unread for what, why in several)
     heeded.add_of_nodes((node.name, what, why) for node in nodes for what, why in _of_policy(node, "CPU" in chosen))
     if settings is not None and "MEMORY" not in chosen:
         heeded.add(
@@ -230,12 +236,14 @@ def state_of(node: NodeRecord) -> str:
     return f"State={'+'.join(sorted(node.states))}: {node.reason}".rstrip(": ")
 
 
-def _left_out(node: NodeRecord, state: str) -> Iterator[tuple[str, str]]:
+def _left_out(node: NodeRecord, state: str, power: NodePower | None) -> Iterator[tuple[str, str]]:
     """Yield properties that neither a node spec nor a policy heeds, each with its effect."""
     if node.service != "up":
         yield state_of(node), state
-    if "CLOUD" in node.states:
-        yield "State=CLOUD", SHOW_NODE.why("SuspendTime", "0") or ""
+    if power is None and is_asleep(node):
+        yield state_of(node), "as if awake: it never sleeps, by the settings that are told"
+    elif power is not None and state == STATE_OF_NOW and power.asleep:
+        yield state_of(node), "asleep at the beginning of a simulation; a twin takes it as awake"
     for each in node.gres:
         if each.name in SHARING:
             yield f"Gres={each.name}:{each.count:g}", "shares of GPUs: policy slurm and twins do not give them"
@@ -264,11 +272,20 @@ TIER = 2.0**32
 """The priority that each tier adds to a job: above any priority of Slurm, so that tiers come first."""
 
 
-def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: Notes, heeded: Notes) -> PartitionSpec:
+def partition_of(
+    group: Group,
+    site: Site,
+    switches: Mapping[str, str],
+    notes: Notes,
+    heeded: Notes,
+    powers: Mapping[str, NodePower] = MappingProxyType({}),
+) -> PartitionSpec:
     """Return the partition of a group; a single one has its limits, of several each has a queue with them.
 
     Parameters
     ----------
+    powers
+        how nodes sleep, by name
     notes, heeded
         of what nobody heeds, and of what policy ``slurm`` does
     """
@@ -284,7 +301,9 @@ def partition_of(group: Group, site: Site, switches: Mapping[str, str], notes: N
         _note(part, notes, heeded)
     return PartitionSpec(
         name=group.name,
-        nodes=node_specs(((node.name, kind_of(node, switches.get(node.name))) for node in group.nodes), notes),
+        nodes=node_specs(
+            ((node.name, kind_of(node, switches.get(node.name), powers.get(node.name))) for node in group.nodes), notes
+        ),
         placement=_placement(group, settings, switches),
         exclusive=exclusive,
         devices=devices_of(group.nodes),
@@ -351,7 +370,7 @@ def _note(part: PartitionRecord, notes: Notes, heeded: Notes) -> None:
         why = SHOW_PARTITION.why(name, text)
         if why is not None:
             notes.add(f"partition {part.name}", f"{name}={text}", why)
-        elif name in part.others:
+        elif name in part.others and not name.startswith(("Suspend", "Resume")):
             heeded.add(f"partition {part.name}", f"{name}={text}", _WHY.get(name, "not modelled"))
 
 

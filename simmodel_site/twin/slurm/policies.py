@@ -5,7 +5,6 @@ Sources: slurm.conf(5), sched/backfill and the multifactor plug-in of Slurm's do
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -159,9 +158,7 @@ def note_settings(site: Site, notes: Notes, *, own: bool) -> None:
     settings = site.settings or {}
     threads = any(node.threads > 1 for node in site.nodes or ())
     for what, why in SHOW_CONFIG.named(settings):
-        if what.startswith("SuspendTime=") and (names := _switched_off(site)):
-            notes.add(f"nodes {node_list(names)}", f"{what}, ResumeTimeout={settings.get('ResumeTimeout', '60')}", why)
-        elif (own or not what.startswith(_NOTED)) and (threads or "CR_ONE_TASK_PER_CORE" not in what):
+        if (own or not what.startswith(_NOTED)) and (threads or "CR_ONE_TASK_PER_CORE" not in what):
             notes.add(_WHERE, what, why)
     if not own and settings:
         found = {name: value for name, value in _settings(site).changed().items() if name not in _ORDERED}
@@ -173,15 +170,6 @@ def note_settings(site: Site, notes: Notes, *, own: bool) -> None:
 
 _NOTED = ("SchedulerParameters", "SchedulerType", "PriorityFlags", "PriorityType", "PriorityUsageResetPeriod")
 """The settings that policies other than ``slurm`` name themselves."""
-
-
-def _switched_off(site: Site) -> list[str]:
-    """Return the nodes that power saving switches off while they are idle."""
-    settings = site.settings or {}
-    kept = {re.sub(r":\d+$", "", name) for name in nodes_of(settings.get("SuspendExcNodes", ""))}
-    spared = {*split_list(_told(settings, "SuspendExcParts"))}
-    kept |= {name for part in site.partitions or () if part.name in spared for name in nodes_of(part.nodes)}
-    return [node.name for node in site.nodes or () if node.name not in kept]
 
 
 def _nodes(site: Site, *, sockets: bool) -> tuple[SlurmNodes, ...]:

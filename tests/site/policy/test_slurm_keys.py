@@ -187,9 +187,25 @@ SETTINGS = {
     "JobRequeue": "0",
     "ClusterName": "other",
     "Licenses": "matlab:2",
+    "SuspendTime": "300",
+    "SuspendTimeout": "90",
+    "SuspendExcNodes": "n1",
+    "SuspendExcParts": "a",
+    "SuspendProgram": "/bin/false",
+    "ResumeProgram": "/bin/true",
+    "ResumeTimeout": "90",
 }
 """A value of each modelled key that changes something."""
-BESIDE = {"AccountingStorageType": "PriorityWeightAge=10", "TopologyPlugin": "SwitchName=s1 Nodes=n[1-2]"}
+SLEEP = ["SuspendTime=600", "SuspendProgram=/bin/false", "ResumeProgram=/bin/true"]
+BESIDE = {
+    "AccountingStorageType": ["PriorityWeightAge=10"],
+    "TopologyPlugin": ["SwitchName=s1 Nodes=n[1-2]"],
+    **{
+        name: [line for line in SLEEP if not line.startswith(f"{name}=")]
+        for name in SETTINGS
+        if name[:2] in ("Su", "Re")
+    },
+}
 """Lines without which a value would change nothing."""
 
 
@@ -198,7 +214,7 @@ def settings_with(name: str, value: str) -> tuple[Described, Described]:
     others = [line for line in BASE if not line.startswith(f"{name}=")]
     if name == "SelectType":  # it decides on memory where nothing else does
         others = [line for line in others if "SelectTypeParameters" not in line]
-    lines = [*others, NODES, PARTS, *([BESIDE[name]] if name in BESIDE else [])]
+    lines = [*others, NODES, PARTS, *BESIDE.get(name, [])]
     return of_conf(*lines), of_conf(*lines, f"{name}={value}")
 
 
@@ -306,6 +322,7 @@ OF_PARTITIONS = {
     "TRESBillingWeights": "CPU=2",
     "PreemptMode": "CANCEL",
     "GraceTime": "30",
+    **dict.fromkeys(words("SuspendTime SuspendTimeout ResumeTimeout"), "900"),
 }
 """A value of each modelled key of partitions that changes something, but of ``State``."""
 
@@ -355,7 +372,7 @@ def test_each_key_of_partitions_is_modelled_harmless_or_named() -> None:
     for name, kind in lists.items():
         value = OF_PARTITIONS.get(name, ODD)
         before, after = (
-            of_conf(*BASE, *others, NODES, line, "PartitionName=z Nodes=n[1-4]")
+            of_conf(*BASE, *others, *SLEEP, NODES, line, "PartitionName=z Nodes=n[1-4]")
             for line in (part, line_with(part, name, value))
         )
         if kind == "named" or name == "State":
@@ -363,7 +380,7 @@ def test_each_key_of_partitions_is_modelled_harmless_or_named() -> None:
             assert [each.where for each in notes] == ["partition b"], name
         else:
             assert same(before, after) == (kind == "harmless"), name
-            assert named(after) - named(before) <= {"QoS=special"}, name
+            assert named(after) - named(before) <= {"QoS=special", "SuspendTime=600"}, name
     unknown = of_conf(*BASE, NODES, f"{PARTS} NewKey=3")
     assert [str(each) for each in unknown.unsupported] == ["partition a: NewKey=3 (unknown key: may change starts)"]
 
@@ -443,8 +460,8 @@ def test_what_a_report_of_settings_tells_of_daemons_is_known() -> None:
     text = "Configuration data as of 2026-01-01T00:00:00\n" + "".join(f"{name} = (null)\n" for name in OF_22 + more)
     site = read_scontrol(f"{text}SlurmctldHost[0] = head(127.0.0.1)\n\nCgroup Support Configuration:\nNewKey = 3\n")
     assert SlurmConf.of(site.settings or {}).unread == ()
-    odd = read_scontrol(text.replace("SuspendTime = (null)", "SuspendTime = 300 sec\nNewKey = 3"))
-    assert SlurmConf.of(odd.settings or {}).unread == ("SuspendTime=300 sec", "NewKey=3")
+    odd = read_scontrol(text.replace("ResvOverRun = (null)", "ResvOverRun = 5 min\nNewKey = 3"))
+    assert SlurmConf.of(odd.settings or {}).unread == ("ResvOverRun=5 min", "NewKey=3")
 
 
 def test_each_key_of_dumps_and_qos_is_modelled_harmless_or_named() -> None:

@@ -56,12 +56,15 @@ _OF_PARTITION: Mapping[str, tuple[str, ...]] = {
 
 
 def is_line(change: str) -> bool:
-    """Whether a change is a line about nodes or partitions.
+    """Whether a change is a line about nodes or partitions, or about when nodes sleep.
 
-    >>> is_line("partitionname=batch MaxTime=60"), is_line("bf_interval=60")
-    (True, False)
+    >>> is_line("partitionname=batch MaxTime=60"), is_line("SuspendTime=60"), is_line("bf_interval=60")
+    (True, True, False)
     """
-    return change.partition("=")[0].strip().lower() in ("nodename", "partitionname")
+    return change.partition("=")[0].strip().lower() in ("nodename", "partitionname", *_SLEEP)
+
+
+_SLEEP = ("suspendtime", "suspendtimeout", "suspendexcnodes", "suspendexcparts", "resumetimeout")
 
 
 def line_for(site: Site, name: str, value: str) -> str | None:
@@ -83,7 +86,7 @@ def line_for(site: Site, name: str, value: str) -> str | None:
 
 
 def changed_site(site: Site, lines: Iterable[str]) -> Site:
-    """Return a site with changes, each a line of slurm.conf about nodes or partitions.
+    """Return a site with changes, each a line of slurm.conf about nodes or partitions, or about when nodes sleep.
 
     Raises
     ------
@@ -100,8 +103,12 @@ def changed_site(site: Site, lines: Iterable[str]) -> Site:
     everyone = {node.name for node in site.nodes or ()}
     for line in lines:
         try:
-            kind, record = pairs_of(line)
-            changed = _with_nodes(site, record) if kind == "NodeName" else _with_partition(site, record)
+            name, _, value = (each.strip() for each in line.partition("="))
+            if name.lower() in _SLEEP:
+                changed = attrs.evolve(site, settings={**(site.settings or {}), SLURM_CONF.proper(name): value})
+            else:
+                kind, record = pairs_of(line)
+                changed = _with_nodes(site, record) if kind == "NodeName" else _with_partition(site, record)
         except InputError as error:
             raise InputError(error.message, place=f"--set {line!r}") from None
         if changed == site:

@@ -16,13 +16,15 @@ from simmodel import InputError
 from simmodel.extending import Fields, clipped, counted, csv_rows, in_memory, write_text, zone
 from simmodel.formats import read_sacct
 from simmodel.platform import OutageSpec
-from simmodel.scheduling import policy as policy_of
+from simmodel.policies import SleepAfter
+from simmodel.scheduling import Policy, policy as policy_of
 from simmodel.work import Workload
 from simmodel_site.policy.policy import Slurm
-from simmodel_site.twin.described import Described, Notes, Unsupported, saved_answers
+from simmodel_site.twin.described import Described, Notes, Unsupported, around_sleep, awake_first, saved_answers
 from simmodel_site.twin.slurm.conf import is_conf
 from simmodel_site.twin.slurm.describe import OF_ASSOCIATIONS, described, told_by, with_includes
 from simmodel_site.twin.slurm.partitions import per_gpu, with_gres
+from simmodel_site.twin.slurm.power import Boot
 from simmodel_site.twin.slurm.records import Site
 from simmodel_site.twin.slurm.site.accounts import (
     is_dump,
@@ -36,7 +38,7 @@ from simmodel_site.twin.slurm.site.accounts import (
     read_shares,
 )
 from simmodel_site.twin.slurm.site.changed import changed_site
-from simmodel_site.twin.slurm.site.managed import is_log, read_log
+from simmodel_site.twin.slurm.site.managed import is_log, learnt, read_log
 from simmodel_site.twin.slurm.site.placed import misplaced
 from simmodel_site.twin.slurm.site.recorded import RecordedJob, recorded_jobs
 from simmodel_site.twin.slurm.site.sbatch import job_list
@@ -45,6 +47,7 @@ from simmodel_site.twin.slurm.values import nodes_of
 if TYPE_CHECKING:
     from datetime import tzinfo
 
+    from simmodel.platform import ClusterSpec
     from simmodel.work import Job
     from simmodel_site.policy.accounts import Accounts
 
@@ -83,6 +86,9 @@ class SlurmFolder(Fields):
         the names of the files that were read, and of the others
     ran, away
         the nodes on which jobs ran; the nodes that were out of service, each with from when and until when (Unix s)
+    boot, boots
+        how long nodes boot that sleep (s, or the mapping of a distribution), if it is given or learnt, and of how many
+        boots
     """
 
     described: Described
@@ -97,6 +103,8 @@ class SlurmFolder(Fields):
     passed_over: tuple[str, ...] = ()
     ran: frozenset[str] = frozenset()
     away: tuple[tuple[str, float, float], ...] = ()
+    boot: Boot | None = None
+    boots: int = 0
 
     def changed(self, lines: Iterable[str]) -> SlurmFolder:
         """Return the folder of a site with changed nodes and partitions, and the same jobs.
@@ -112,7 +120,7 @@ class SlurmFolder(Fields):
             a line is wrong
         """
         site = changed_site(self.site, lines)
-        found = _platform(site, self.origin, self.ran, self.away)
+        found = _platform(site, self.origin, self.ran, self.away, self.boot)
         return attrs.evolve(self, site=site, described=found)
 
     @property
@@ -132,9 +140,39 @@ class SlurmFolder(Fields):
     @property
     def policy(self) -> Slurm:
         """The policy, with the accounts, which its text lacks."""
-        own = policy_of(self.described.policy)
+        own = policy_of(around_sleep(self.described.policy)[1])
         assert isinstance(own, Slurm)
         return own.evolve(accounts=self.accounts)
+
+    def with_sleep(self, policy: Slurm, begin: float = -inf) -> tuple[ClusterSpec, Policy]:
+        """Return the platform, and a policy that starts jobs as another one does, while nodes sleep as on this site.
+
+        Parameters
+        ----------
+        begin
+            of a part of the log, the instant (s) at which it begins: then nodes that run no job sleep
+        """
+        spec, own = self.described.spec, policy_of(self.described.policy)
+        if not isinstance(own, SleepAfter):
+            return spec, policy
+        if begin > -inf:
+            spec = awake_first(spec)
+        return spec, SleepAfter(own.seconds, policy, spare=own.spare, begin=begin)
+
+    @property
+    def saving(self) -> str:
+        """A line of text about nodes that sleep; empty: none does."""
+        kinds = [kind for part in self.described.spec.partitions for kind in part.nodes if kind.power is not None]
+        count = sum(kind.count for kind in kinds)
+        if not count:
+            return ""
+        mean = sum(kind.watts.expected_boot * kind.count for kind in kinds) / count
+        source = f"as {counted(self.boots, 'boot')} of slurmctld.log took" if self.boots else "as given"
+        first = sum(kind.count for kind in kinds if kind.watts.asleep)
+        return (
+            f"power saving: {counted(count, 'node')} sleep, {first} at the beginning; a boot takes {mean:g} s, "
+            f"{source if self.boot is not None else 'as ResumeTimeout allows'}"
+        )
 
     def report(self) -> str:
         """Return a text: what was read, what was made of it, and what is not expressed."""
@@ -148,6 +186,7 @@ class SlurmFolder(Fields):
             f"platform: {counted(nodes, 'node')} with {spec.processors:,} CPUs; partitions {names}",
             f"policy: {self.described.policy}",
             *([_SELECT] if self.site.settings and not _CHOICES & self.site.settings.keys() else []),
+            *([self.saving] if self.saving else []),
             f"workload: {self._workload()}",
         ]
         if self.placed:
@@ -201,7 +240,9 @@ class SlurmFolder(Fields):
         return datetime.fromtimestamp(self.origin + at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | None = None) -> SlurmFolder:
+def read_folder(
+    paths: str | Path | Iterable[str | Path], *, timezone: str | None = None, boot: Boot | None = None
+) -> SlurmFolder:
     """Read what a site's Slurm is from a folder, or from several files and folders.
 
     Files are told by their content: slurm.conf with the files that it includes, topology.conf, gres.conf, the output of
@@ -214,6 +255,9 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     ----------
     timezone
         the time zone of the files, such as ``"Europe/Paris"``; default UTC
+    boot
+        how long nodes boot that power saving switches off: a number, a quantity such as ``"4min"``, or a distribution
+        of :mod:`simmodel.generators`; default: as in slurmctld.log, else ResumeTimeout, an upper bound
 
     Raises
     ------
@@ -233,7 +277,7 @@ def read_folder(paths: str | Path | Iterable[str | Path], *, timezone: str | Non
     files = _Files(zone(timezone))
     files.take(several)
     files.check(several)
-    return files.folder(timezone)
+    return files.folder(timezone, boot)
 
 
 class _Files:
@@ -311,7 +355,7 @@ class _Files:
                 wanted = f"give 'scontrol show {part[:-1]}' or a slurm.conf with {line} lines"
                 raise InputError(f"no {part}: {wanted}; read here: {files}{unread}", where)
 
-    def folder(self, timezone: str | None) -> SlurmFolder:
+    def folder(self, timezone: str | None, boot: Boot | None) -> SlurmFolder:
         """Return what the files make."""
         shared = Notes()
         log, submitted = self._accounting(timezone, per_gpu(with_gres(self._site, Notes()), shared))
@@ -322,7 +366,9 @@ class _Files:
         away = [(node, *span) for node, spans in done.away.items() for span in spans]
         if events := self._managed.pop("sacctmgr show event", None):
             away += [each for each in read_events(*events, self._local) if not done.tells(*each)]
-        found = _platform(self._site, origin, ran, away)
+        boots = done.boots if boot is None else []
+        boot = learnt(boots) if boots else boot
+        found = _platform(self._site, origin, ran, away, boot)
         notes = Notes()
         managed = Notes()
         accounts = self._accounts(log, managed)
@@ -333,7 +379,7 @@ class _Files:
         told |= {"OverSubscribe=EXCLUSIVE"} if log is not None else set()  # of jobs: they get whole nodes
         for each in (each for each in found.unsupported if each.what not in told):
             notes.add(each.where, each.what, each.why)
-        policy = policy_of(found.policy)
+        policy = policy_of(around_sleep(found.policy)[1])
         assert isinstance(policy, Slurm)
         jobs: list[RecordedJob] = []
         if log is not None:
@@ -369,6 +415,8 @@ class _Files:
             passed_over=tuple(self._passed),
             ran=frozenset(ran),
             away=tuple(away),
+            boot=boot,
+            boots=len(boots),
         )
 
     def _accounts(self, log: Workload | None, notes: Notes) -> Accounts | None:
@@ -408,9 +456,11 @@ class _Files:
         return found, submitted
 
 
-def _platform(site: Site, origin: float, ran: Collection[str], away: Iterable[tuple[str, float, float]]) -> Described:
+def _platform(
+    site: Site, origin: float, ran: Collection[str], away: Iterable[tuple[str, float, float]], boot: Any
+) -> Described:
     """Return the platform of a site, on which nodes are drained while they were out of service."""
-    found = described(site, origin=origin, own_loops=True, ran=ran)
+    found = described(site, origin=origin, own_loops=True, ran=ran, boot=boot)
     places = {node: part.name for part in found.spec.partitions for node in part.node_names}
     outages = [
         OutageSpec(at=max(at - origin, 0.0), until=until - origin, partition=places[node], nodes=(node,), kind="drain")

@@ -32,11 +32,13 @@ from simmodel.extending import (
     text_table,
     why,
 )
+from simmodel.resources import NodePool
 from simmodel.runs import Simulation, start
 from simmodel.work import Table
 from simmodel_site.policy.policy import Slurm, SlurmTiming
 from simmodel_site.policy.settings import SlurmConf
 from simmodel_site.policy.wishes import Wishes
+from simmodel_site.twin.described import around_sleep, with_power
 from simmodel_site.twin.mirror.job_history import natural_order
 from simmodel_site.twin.slurm.site.changed import is_line, line_for
 from simmodel_site.twin.slurm.site.folder import SlurmFolder
@@ -49,12 +51,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from simmodel.extending import TooLong
+    from simmodel.platform import ClusterSpec
+    from simmodel.scheduling import Place
     from simmodel.work import Job, Run
 
 __all__ = ["ChangedWaits", "Replay", "change", "changed_settings", "replay"]
 
 _SECOND = 2.0
 """Seconds below which two starts are the same: accounting is in whole seconds, and so are Slurm's instants."""
+_ASLEEP = 30.0
+"""Seconds before a part of a log at which the nodes on which nothing runs sleep."""
 _GOLDEN = (5**0.5 - 1) / 2
 _LEVEL = 0.95
 _FIRST = 5
@@ -79,6 +85,8 @@ class Replay(Shown):
     departures
         the recorded starts that neither loop of the policy makes, asked at their instants in the states that the
         recorded starts lead to
+    booted
+        how many jobs start once nodes have booted for them, in the simulation
     """
 
     folder: SlurmFolder
@@ -86,6 +94,7 @@ class Replay(Shown):
     cycle: float
     jobs: Table
     departures: tuple[Departure, ...] = ()
+    booted: int = 0
 
     @property
     def errors(self) -> NDArray[np.float64]:
@@ -134,8 +143,11 @@ class Replay(Shown):
             "recorded starts that neither loop makes in the state that the record led to: "
             f"{len(self.departures):,} of {sum(run.start < inf for run in self.folder.runs):,}",
         ]
+        if self.folder.saving:
+            lines.insert(1, f"{self.folder.saving}; starts that wait for boots in the simulation: {self.booted:,}")
         if not there.all():
-            lines.insert(2, f"never start in the simulation, left out of the means: {_named(self.jobs['job'][~there])}")
+            never = _named(self.jobs["job"][~there])
+            lines.insert(-2, f"never start in the simulation, left out of the means: {never}")
         if self.departures:
             lines.append(f"  first: {self._why(self.departures[0])}")
         if not self.beyond:
@@ -167,7 +179,8 @@ class Replay(Shown):
             other = min(early, key=lambda each: before[each])
             text = f"job {self.jobs['job'][other]} starts {_later(self.errors[other])}"
             return f"{known}it follows from starts before it, first: {text}"
-        return f"{known}the loops run at other instants"
+        boots = ", or boots take another time" if self.folder.saving else ""
+        return f"{known}the loops run at other instants{boots}"
 
     def _cells(self) -> Cells:
         rows = [[str(row["job"]), f"{row['recorded']:.0f}", f"{row['simulated']:.0f}"] for row in self.jobs.rows()]
@@ -217,7 +230,8 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool =
     if not recorded:
         raise InputError("no job has started: give the output of sacct --parsable2 beside slurm.conf")
     cycle = settings.bf_interval if settings.backfill else settings.sched_interval
-    own, _ = _starts(folder, settings, _Phase.of(0, 1), progress=progress)
+    woken = _Woken()
+    own, _ = _starts(folder, settings, _Phase.of(0, 1), observers=[woken], progress=progress)
     if not any(own.get(job, inf) < inf for job in recorded):
         raise InputError(_NONE_STARTS)
     rows = sorted(((at, job) for job, at in recorded.items()), key=lambda each: (each[0], natural_order(each[1])))
@@ -231,8 +245,20 @@ def replay(folder: SlurmFolder, changes: Iterable[str] = (), *, progress: bool =
         }
     )
     departures = _departures(folder, settings, progress=progress)
-    label = _policy(folder, settings).text
-    return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures)
+    label = _label(folder, settings)
+    return Replay(folder=folder, policy=label, cycle=cycle, jobs=table, departures=departures, booted=len(woken.jobs))
+
+
+class _Woken(Observer):
+    """Notes the jobs for which nodes are woken."""
+
+    def __init__(self) -> None:
+        self.jobs: set[int | str] = set()
+
+    def place_changed(self, place: Place, cause: str) -> None:
+        sleeping = place.sleeping if cause == "wake" and isinstance(place, NodePool) else None
+        if sleeping is not None and sleeping.change is not None and sleeping.change.job is not None:
+            self.jobs.add(sleeping.change.job)
 
 
 def _id(job: Job) -> int | str:
@@ -270,6 +296,11 @@ def changed_settings(folder: SlurmFolder, changes: Iterable[str] = ()) -> SlurmC
 
 def _policy(folder: SlurmFolder, settings: SlurmConf, timing: SlurmTiming | None = None) -> Slurm:
     return folder.policy.evolve(settings, timing)
+
+
+def _label(folder: SlurmFolder, settings: SlurmConf) -> str:
+    before, _, after = around_sleep(folder.described.policy)
+    return f"{before}{_policy(folder, settings).text}{after}"
 
 
 class _Phase(NamedTuple):
@@ -314,7 +345,8 @@ def _starts(
     )
     jobs = _within_seconds(folder.jobs if part is None else part.jobs, phase.within)
     policy = folder.policy.evolve(settings, timing, None if part is None else part.accounts)
-    sim = _ran(folder, jobs, policy, progress=progress, too_long=too_long, observers=observers)
+    spec, own = folder.with_sleep(policy, -inf if part is None else part.begin - _ASLEEP)
+    sim = _ran(spec, jobs, own, progress=progress, too_long=too_long, observers=observers)
     result = sim.result()
     found = result.jobs
     names, started = found["job"].tolist(), found["start"].astype(np.float64)
@@ -327,7 +359,7 @@ def _starts(
 
 
 def _ran(
-    folder: SlurmFolder,
+    spec: ClusterSpec,
     jobs: Sequence[Job],
     policy: PolicyLike,
     *,
@@ -336,7 +368,6 @@ def _ran(
     observers: Sequence[Observer] = (),
 ) -> Simulation:
     """Return a simulation of jobs in which all have ended that can start."""
-    spec = folder.described.spec
     sim = start(spec, jobs, policy, overrun="continue", progress=progress, too_long=too_long, observers=observers)
     with suppress(Stalled):  # some wait for ever
         sim.run()
@@ -379,7 +410,8 @@ def _departures(folder: SlurmFolder, settings: SlurmConf, *, progress: bool) -> 
         cancel = None if job.cancel is None else max(job.cancel, later)
         run = job.requested or inf if job.never_ran else job.run  # so that a start can be taken back
         jobs.append(attrs.evolve(job, submit=later, cancel=cancel, run=run))
-    asked: Any = _ran(folder, jobs, follower, progress=progress).system.scheduler.policy
+    spec = with_power(folder.described.spec, lambda _: None)  # recorded starts come once nodes are up
+    asked: Any = _ran(spec, jobs, follower, progress=progress).system.scheduler.policy
     return tuple(each for each in asked.departures if each.kind != "late")  # a loop need not run when it could
 
 
@@ -588,7 +620,7 @@ def change(
     both = ((folder, changed_settings(folder)), (other, settings))
     given = LogSample.of(folder, phases=phases, window=window, weeks=sample, resample=resample, runs=runs, seed=seed)
     found = _run(_Pairs(sample=given, both=both, too_long=too_long), executor, progress=progress)
-    labels = [_policy(*each).text for each in both]
+    labels = [_label(*each) for each in both]
     never = set[int]().union(*(pair.never for pair in found))
     effects, jobs = _effects(folder, found, given)
     return ChangedWaits(

@@ -37,8 +37,8 @@ class LogPart:
         those that are submitted, and those that run or wait at the begin
     measured
         the number in the accounting of each job whose wait counts, by its id
-    running
-        how many run at the begin
+    running, begin
+        how many run at the begin, and when that is (s); -inf: that of the log
     accounts
         the accounts, if they differ from those of the site
     """
@@ -46,6 +46,7 @@ class LogPart:
     jobs: list[Job]
     measured: Mapping[int | str, int]
     running: int = 0
+    begin: float = -inf
     accounts: Accounts | None = None
 
 
@@ -181,7 +182,8 @@ class LogSample:
             elif not job.never_ran:
                 measured[job.id or 0] = row
             jobs.append(job)
-        return LogPart(jobs=sorted(jobs, key=lambda job: job.submit), measured=measured, running=running)
+        jobs.sort(key=lambda job: job.submit)
+        return LogPart(jobs=jobs, measured=measured, running=running, begin=begin)
 
     def _drawn(self, number: int) -> LogPart:
         """Return a resampled log; a copy of a user has the associations of the user."""

@@ -57,7 +57,8 @@ PartitionName=q2 Nodes=huge_nodes,q1-st-big-1 MaxTime=INFINITE
 CLOUD_GRES = "NodeName=q1-st-big-[1-1] Name=gpu Type=m60 File=/dev/nvidia[0-1]\n" + (
     "NodeName=q1-dy-big-[1-4] Name=gpu Type=m60 File=/dev/nvidia[0-1] Cores=0-7\n"
 )
-BOOT = "boot times are not modelled: nodes that power saving switched off start jobs at once"
+ASLEEP = "as if awake: it never sleeps, by the settings that are told"
+BOOT = "taken as ResumeTimeout, 1600 s, an upper bound: slurm read takes --boot, or slurmctld.log (DebugFlags=Power)"
 
 
 def test_a_cloud_with_node_sets_and_nodes_that_are_switched_off(tmp_path: Path) -> None:
@@ -67,9 +68,11 @@ def test_a_cloud_with_node_sets_and_nodes_that_are_switched_off(tmp_path: Path) 
     q1, q2 = found.site.partitions or ()
     assert (q1.nodes, q2.nodes) == ("q1-st-big-1,q1-dy-big-[1-4]", "q1-dy-huge-[1-2],q1-st-big-1")
     assert notes(found) == [
-        f"nodes q1-st-big-1,q1-dy-big-[1-4],q1-dy-huge-[1-2]: State=CLOUD ({BOOT})",
-        f"nodes q1-dy-big-[1-4],q1-dy-huge-[1-2]: SuspendTime=600, ResumeTimeout=1600 ({BOOT})",
+        f"nodes q1-dy-big-[1-4],q1-dy-huge-[1-2]: boot time ({BOOT})",
+        f"nodes q1-st-big-1: State=CLOUD ({ASLEEP})",
     ]
+    assert "6 nodes sleep, 6 at the beginning; a boot takes 1600 s, as ResumeTimeout allows" in found.report()
+    assert found.described.policy.startswith("sleep-after(600, slurm(")
 
 
 SIMULATED = """
