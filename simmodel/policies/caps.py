@@ -152,7 +152,7 @@ class Cap(Policy):
             given = [(at or -inf, watts) for watts, _, at in parts]
         pairs = [(parse_quantity(at, "s") if isinstance(at, str) else at, watts) for at, watts in given]
         try:
-            found = [(float(at), inf if watts == inf else parse_quantity(watts, "W")) for at, watts in pairs]
+            found = [(float(at), float(parse_quantity(watts, "W"))) for at, watts in pairs]
         except InputError:
             found = []
         if not found or not all(watts >= 0 for _, watts in found):
