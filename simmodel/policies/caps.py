@@ -17,7 +17,7 @@ from simmodel.platform.signals import Signal
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.planning import ConservativeKeep
 from simmodel.resources.pools.power import POWER, PowerCount
-from simmodel.scheduling.protocol import Decision, Policy, SetLevel, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Policy, Reserve, SetLevel, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -185,11 +185,13 @@ class Cap(Policy):
         if amounts is None:
             return
         started = self.how == "lower"
-        while started and (lowered := list(self._lower(view))):
-            for job, level in lowered:
+        while started and (lowered := dict(self._lower(view))):
+            for job, level in lowered.items():
                 yield SetLevel(job, level)
-            yield from self.policy.decide(view) or ()
-            waiting = [job for job, _ in lowered if job.state == "waiting"]
+            for decision in self.policy.decide(view) or ():
+                if type(decision) is not Reserve or decision.work not in lowered:  # that is for now, not for later
+                    yield decision
+            waiting = [job for job in lowered if job.state == "waiting"]
             for job in waiting:
                 yield SetLevel(job, None)
             started = len(waiting) < len(lowered)

@@ -180,7 +180,8 @@ class JobRecord(Shown):
         one row per execution: ``job, attempt, start, end, place, processors, status, nodes``; default: derived from
         ``jobs``. If nodes are identified: also ``cores, gpus, memory`` (bytes) held of each of the ``nodes``, as
         tuples, and ``allocated``, the cores in all (more than ``processors``, the request, on whole nodes). If devices
-        are told apart: ``devices``, of each node the (number, thousandths) of each that is held
+        are told apart: ``devices``, of each node the (number, thousandths) of each that is held. If jobs ran at levels:
+        ``level``, the relative frequency, nan where none was chosen; a new one begins a row, as a new size does
     claims
         one row per size of a claim of a process: ``claim, start, end, place, processors, status, nodes`` and so on, as
         ``runs``; the status is resized, released, lost (in a failure), preempted or held

@@ -38,7 +38,16 @@ __all__ = [
     "write_sqlite",
 ]
 
-LISTS = ("nodes", "down", "until", "cores", "gpus", "memory", "devices")  # columns of tuples; stored as JSON text
+LISTS = (
+    "nodes",
+    "down",
+    "until",
+    "cores",
+    "gpus",
+    "memory",
+    "devices",
+    "levels",
+)  # columns of tuples; stored as JSON text
 Tables: TypeAlias = Mapping[str, Table]
 Meta: TypeAlias = Mapping[str, Any]
 SQLITE_TYPES = {"f": "REAL", "i": "INTEGER", "u": "INTEGER", "b": "INTEGER"}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from simmodel import Job, Preempt, Snapshot, Start, View, WakeAt, Workload, load_workload, simulate, start
+from simmodel import Job, Preempt, Snapshot, Start, View, WakeAt, Workload, load_result, load_workload, simulate, start
 from simmodel.foundation.errors import InputError, PolicyError
 from simmodel.metrics import energy, energy_by
 from simmodel.platform import ClusterSpec, NodePower, NodeSpec, OutageSpec, PartitionSpec
@@ -104,7 +104,7 @@ def test_a_job_that_goes_up_again_in_time_is_not_stopped() -> None:
     assert result.jobs["status"].tolist() == ["completed"]
 
 
-@settings(max_examples=up_to(60), deadline=None)
+@settings(max_examples=up_to(60, 8), deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 60), st.sampled_from([1.0, 0.8, 0.5])), max_size=6),
     st.integers(1, 100),
@@ -167,7 +167,7 @@ def rows(result: object, since: float) -> dict[int, tuple[float, str]]:
 def test_a_run_that_is_cut_anywhere_and_continued_is_the_same(mode: str, stretch: bool) -> None:
     jobs, spec = drawn(3), cluster(outages=DOWN)
     whole = simulate(spec, jobs, Levels(7.0, stretch, mode))
-    for at in np.arange(2.0, whole.ended, 6.5).tolist():
+    for at in np.arange(2.0, whole.ended, 11.5).tolist():
         text = start(spec, jobs, Levels(7.0, stretch, mode)).run(until=at).snapshot().to_json()
         rest = start(Snapshot.from_json(text), policy=Levels(7.0, stretch, mode)).run().result()
         assert rows(rest, at) == rows(whole, at)
@@ -175,7 +175,7 @@ def test_a_run_that_is_cut_anywhere_and_continued_is_the_same(mode: str, stretch
         assert late[0] == late[1]
 
 
-@settings(max_examples=up_to(40), deadline=None)
+@settings(max_examples=up_to(40, 5), deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from(["", "requeue", "suspend"]), st.booleans())
 def test_energies_follow_from_the_rows(seed: int, mode: str, stretch: bool) -> None:
     result = simulate(cluster(), drawn(seed), Levels(7.0, stretch, mode))
@@ -282,3 +282,21 @@ def test_a_job_that_waits_is_planned_at_its_level() -> None:
     assert planned == [200, 100]
     assert result.jobs["end"].tolist() == [100]
     assert result.runs["level"].tolist() == [0.8]
+
+
+@pytest.mark.parametrize("kind", ["streamed", "sqlite", "csv"])
+def test_levels_are_in_stored_results(kind: str, tmp_path: Path) -> None:
+    def rule(view: View) -> Iterator[Decision]:
+        for job in view.waiting:
+            if not view.places[0].fits(job):
+                break
+            yield Start(job, view.places[0], level=0.8 if job.seq > 5 else None)
+
+    jobs = [Job(id=each, nodes=1, cores_per_node=4, run=10) for each in range(1, 11)]
+    path = tmp_path / "found.sqlite" if kind != "csv" else tmp_path / "found"
+    result = simulate(cluster(), jobs, rule, **({"stream": path} if kind == "streamed" else {}))  # type: ignore[arg-type]
+    if kind != "streamed":
+        (result.to_csv if kind == "csv" else result.to_sqlite)(path)
+    whole, read = simulate(cluster(), jobs, rule), load_result(path)
+    assert sorted(np.nan_to_num(read.runs["level"])) == [0] * 6 + [0.8] * 4
+    assert energy(read) == energy(whole)
