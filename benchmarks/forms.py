@@ -312,6 +312,29 @@ ROWS |= {
     "one-job": Row("one job, from a fresh process", "numpy + simpy + attrs", (1.5, 1.5), one_job, 1.0, "imports"),
 }  # fmt: skip
 
+BEFORE = {
+    "star-5000": "3.2",
+    "star-100000": "3.0",
+    "crowd-1000": "2.3",
+    "crowd-10000": "55.7",
+    "tree-1000": "1.4",
+    "conservative-varied-4000": "5.5",
+    "conservative-varied-8000": "28",
+    "keep-1000": "1.25",
+    "keep-4000": "20",
+    "ricc": "943",
+    "sgs-t": "1.3",
+    "sgs-t-whole": "75 to 128",
+    "nodes": "0.31 to 0.35",
+    "blue": "2.3 to 2.85",
+    "slurm-cycle": "0.10",
+    "slurm-ricc": "27.7",
+    "sites": "2.9",
+    "gathered": "16",
+    "one-job": "1.6",
+}
+"""What the rows cost on 2026-11-27, before anything was compiled, where it was measured."""
+
 
 # ---------------------------------------------------------------------- runs
 
@@ -390,7 +413,7 @@ def measured(name: str, args: argparse.Namespace, folder: Path) -> Iterator[str]
 
 
 def table(rows: Iterable[tuple[str, ...]]) -> str:
-    head = ("work", "unit", *FORMS, "same")
+    head = ("work", "unit", "before", *FORMS, "same")
     lines = [head, ("---",) * len(head), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
@@ -416,7 +439,7 @@ def main() -> None:
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for name in args.rows or [each for each in ROWS if each != "ricc"]:
-            lines.append((ROWS[name].work, ROWS[name].unit, *measured(name, args, Path(folder))))
+            lines.append((ROWS[name].work, ROWS[name].unit, BEFORE.get(name, "-"), *measured(name, args, Path(folder))))
             print(" | ".join(lines[-1]), flush=True)
             if args.out:
                 args.out.write_text(said + table(lines), "utf-8")

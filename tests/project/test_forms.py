@@ -22,8 +22,9 @@ def test_a_row_has_its_figure_and_its_limit() -> None:
     assert done.returncode == 0, done.stderr
     cells = done.stdout.splitlines()[0].split(" | ")
     assert cells[:2] == ["one cycle of Slurm's backfill loop with 400 plans", "y"]
-    assert cells[2].endswith("(at most 0.07)")
-    assert cells[3:] == ["-", "-"]
+    assert cells[2] == "0.10"
+    assert cells[3].endswith("(at most 0.07)")
+    assert cells[4:] == ["-", "-"]
 
 
 def test_an_unknown_row_is_refused() -> None:
