@@ -10,6 +10,7 @@ from simmodel.environment import WAKE_UP
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import in_seconds
 from simmodel.policies.backfilling import Easy
+from simmodel.policies.ordering import FCFS
 from simmodel.scheduling.protocol import Decision, Policy, Sleep, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
@@ -34,7 +35,8 @@ class Attached(Protocol):
 class SleepAfter(Policy):
     """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
 
-    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need.
+    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. No node is put to sleep
+    that could not be up again when the first waiting job is to start.
 
     Parameters
     ----------
@@ -123,6 +125,20 @@ class SleepAfter(Policy):
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""
         yield from self.policy.decide(view) or ()
+        slept = False
         for place in view.places:
-            if nodes := [node for node, since in self._idle(place) if since + self.seconds <= view.now]:
+            nodes = [node for node, since in self._idle(place) if since + self.seconds <= view.now]
+            if nodes and not self._starts_soon(view, place):
+                slept = True
                 yield Sleep(place, nodes)
+        if slept and view.waiting.count:  # whose nodes have to be woken in time
+            yield from self.policy.decide(view) or ()
+
+    def _starts_soon(self, view: View, place: Pool) -> bool:
+        """Whether the first waiting job is to start before a node that is put to sleep now could be up again."""
+        queue = view.waiting.at(place)
+        if place.sleeping is None or not queue.count:
+            return False
+        order = self.policy.order if isinstance(self.policy, Easy) else FCFS
+        at, _ = place.earliest(queue.by(order).head())
+        return bool(at < view.now + place.sleeping.longest)

@@ -99,6 +99,8 @@ class Sleeping:
     ----------
     powers
         of its nodes
+    longest
+        the longest time (s) that a node is expected to take from its way to sleep until it is up again
     asleep, booting
         by node
     idle_since
@@ -116,7 +118,7 @@ class Sleeping:
         self._boots = np.array([each.expected_boot for each in self.powers])
         self._off = np.full(len(self.powers), -inf)  # of nodes that sleep, when they are expected to be off
         self._up = np.full(len(self.powers), -inf)  # of nodes that boot, when they are expected to be up
-        self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
+        self.longest = max(each.expected_boot + each.expected_stop for each in self.powers)
         self._kept: tuple[Any, NDArray[np.float64], NodeTable | None] = None, self._up, None
         self.asleep: dict[int, Asleep] = {}
         self.booting: dict[int, Boot] = {}
@@ -209,7 +211,7 @@ class Sleeping:
     def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
         """Notify observers of a change of nodes, and invalidate cached answers."""
         pool = self._pool
-        pool.dozing = self if self.booting or (self.asleep and self._slow) else None
+        pool.dozing = self if self.booting or (self.asleep and self.longest) else None
         for node in nodes:
             self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
             self._up[node] = self.booting[node].expected if node in self.booting else -inf
@@ -274,17 +276,19 @@ class Sleeping:
         ends: list[float] = np.unique(ready[ready > -inf]).tolist()
         return [(None, end, Allocation.away(np.flatnonzero(ready == end).tolist())) for end in ends]
 
-    def allocate(self, need: Need, table: NodeTable) -> Allocation | None:
+    def allocate(self, need: Need, table: NodeTable, later: NodeTable) -> Allocation | None:
         """Return parts of nodes for a need, of awake ones or with as few as possible that are up soonest.
 
-        ``table``: the free capacity if all were up.
+        ``table, later``: the free capacity if all were up now, and for work that begins once all are.
         """
         ready = self.by_node()
-        awake = table.copy()
+        awake, table = table.copy(), later
         awake.free[0, ready > -inf] -= AWAY
         found = awake.allocate(need)
         if found is not None:
             return found
+        awake = later.copy()
+        awake.free[0, ready > -inf] -= AWAY
         dozing = np.flatnonzero((ready > -inf) & (table.free[0] > 0))
         dozing = dozing[np.argsort(ready[dozing], kind="stable")]
         low, high = 0, len(dozing)  # too few, enough
@@ -317,15 +321,45 @@ class Sleeping:
 
     def begins_now(self, job: LiveJob, at: float, allocation: Allocation | Grant | None) -> bool:
         """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
-        if at <= self._pool.env.now or not isinstance(allocation, Allocation):
+        if at <= self._pool.env.now or allocation is None:
             return at <= self._pool.env.now
-        return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+        if isinstance(allocation, Allocation):
+            return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+        latest, (cores, ends) = -inf, self.counts()
+        for end, more in ends:
+            if cores < job.width:
+                cores += more
+                latest = end
+        return cores >= job.width and at == latest
 
-    def worth_waking(self, job: LiveJob, need: Need) -> bool:
-        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others."""
-        soon = self._pool.running.first_end < self.by_node().max()  # else nothing comes free before
-        if not self._pool.windows and (not soon or self.awake().fits(need)):
-            return True
+    def counts(self) -> tuple[int, list[tuple[float, int]]]:
+        """Return the cores free on nodes that are up, and (instant in s, cores) of those that could be, by instant."""
+        ready = self.by_node()
+        times, group = np.unique(ready, return_inverse=True)
+        cores = np.bincount(group, np.maximum(self._pool.table.free[0], 0.0)).astype(int)
+        found = list(zip(times.tolist(), cores.tolist(), strict=True))
+        return (found[0][1], found[1:]) if found[0][0] == -inf else (0, found)
+
+    def needed(self, at: float, spare: int) -> Allocation:
+        """Return the nodes that sleep and that plans need at an instant (s), which leave some cores to spare then.
+
+        Of the nodes that could be up, those that sleep are used last, and of these those that are up latest.
+        """
+        ready, capacity = self.by_node(), self._pool.table.capacity[0]
+        nodes = np.array([node for node in sorted(self.asleep) if ready[node] <= at], dtype=np.intp)
+        nodes = nodes[np.argsort(ready[nodes], kind="stable")]
+        after = capacity[nodes].sum() - np.cumsum(capacity[nodes]) + capacity[nodes]
+        return Allocation.alike(tuple(sorted(nodes[after > spare].tolist())), 0)
+
+    def worth_waking(self, job: LiveJob, need: Need | int) -> bool:
+        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others.
+
+        ``need``: the processors of its whole nodes, if nodes count alone.
+        """
+        if not self._pool.windows:
+            fits = need <= self.awake().cores if isinstance(need, int) else self.awake().fits(need)
+            if fits or self._pool.running.first_end >= self.by_node().max():  # nothing comes free before
+                return True
         return self.begins_now(job, *self._pool.profile().earliest(job, job.planned))
 
     def wake_for_claim(self, job: LiveJob) -> bool:
