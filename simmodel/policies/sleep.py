@@ -71,6 +71,7 @@ class SleepAfter(Policy):
             raise InputError(f"must be a whole number of nodes >= 0, got {shown(spare)}", place="spare")
         self.policy = Easy() if policy is None else policy_of(policy)
         self.spare = spare
+        self._continues = False  # whether its alarms are those of a snapshot
         self.preempts = self.policy.preempts
         self.tries_every_submission = self.policy.tries_every_submission
         more = f", spare={spare}" if spare else ""
@@ -87,7 +88,7 @@ class SleepAfter(Policy):
     def _begin(self, scheduler: Scheduler) -> None:
         """Ask for a decision about the nodes that are idle from the beginning."""
         since = [each for place in scheduler.view.places for _, each in self._idle(place)]
-        if since:
+        if since and not self._continues:
             at = min(since) + self.seconds
             scheduler.wake_at(at) if at > scheduler.env.now else scheduler.wake_anyway()
 
@@ -117,10 +118,12 @@ class SleepAfter(Policy):
         self.policy.forget()
 
     def state(self) -> Any:
-        return self.policy.state()
+        return {"policy": self.policy.state()}
 
-    def restore(self, values: dict[str, Any] | None) -> None:
-        self.policy.restore(values)
+    def restore(self, values: dict[str, Any]) -> None:
+        self._continues = True
+        if values["policy"] is not None:
+            self.policy.restore(values["policy"])
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""

@@ -159,6 +159,7 @@ class Sleeping:
             power = self.powers[node]
             self.asleep[node] = Asleep(node, now + power.expected_stop, now + power.draw_stop(rng))
             self.idle_since.pop(node, None)
+        self._changed(nodes)
         self._tell("sleep", nodes, [self.asleep[node].off for node in nodes])
 
     def wake(self, nodes: Sequence[int], job: int | str | None = None) -> None:
@@ -188,6 +189,7 @@ class Sleeping:
                 self.idle_since[node] = now
         for at, expected in calls.items():
             self.plan(at, expected)
+        self._changed(nodes)
         self._tell("wake", nodes, until, job)
 
     def wake_for(self, nodes: Sequence[int] | None, job: int | str) -> bool:
@@ -205,18 +207,24 @@ class Sleeping:
             del self.booting[node]
             if idle.free[0, node] == idle.capacity[0, node]:
                 self.idle_since[node] = float(now)
-        self._tell("boot", [boot.node for boot in over], [boot.ready for boot in over])
+        nodes = [boot.node for boot in over]
+        self._changed(nodes)
+        self._tell("boot", nodes, [boot.ready for boot in over])
         return [boot.node for boot in over if boot.fails]
 
-    def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
-        """Notify observers of a change of nodes, and invalidate cached answers."""
+    def _changed(self, nodes: Sequence[int]) -> None:
+        """Invalidate cached answers after the states of nodes have changed."""
         pool = self._pool
         pool.dozing = self if self.booting or (self.asleep and self.longest) else None
         for node in nodes:
             self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
             self._up[node] = self.booting[node].expected if node in self.booting else -inf
         pool.altered()
-        if until:
+
+    def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
+        """Notify observers of a change of nodes."""
+        pool = self._pool
+        if nodes:
             self.change = NodeChange(tuple(nodes), tuple(until), job)
             pool.tell("place_changed", pool, cause)
             self.change = None
@@ -389,7 +397,7 @@ class Sleeping:
         self.asleep = {each.node: each for each in state.asleep}
         self.booting = {each.node: each for each in state.booting}
         self.idle_since = dict(state.idle)
-        self._tell("", [*self.asleep, *self.booting], ())
+        self._changed([*self.asleep, *self.booting])
 
     def retell(self) -> None:
         """Notify observers of the states anew: a record begins."""
@@ -401,7 +409,7 @@ class Sleeping:
 
     def move(self, to: Sleeping, numbers: Iterable[tuple[int, int]]) -> None:
         """Hand nodes over to another pool, given by their numbers here and there."""
-        gone = []
+        gone, there = [], []
         for mine, theirs in numbers:
             if mine in self.asleep:
                 to.asleep[theirs] = self.asleep.pop(mine)._replace(node=theirs)
@@ -411,6 +419,9 @@ class Sleeping:
             else:
                 continue
             gone.append(mine)
-        self._tell("boot", gone, [float(self._pool.env.now)] * len(gone))
+            there.append(theirs)
         if gone:
+            self._changed(gone)
+            self._tell("boot", gone, [float(self._pool.env.now)] * len(gone))
+            to._changed(there)
             to.retell()
