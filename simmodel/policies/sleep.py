@@ -10,7 +10,6 @@ from simmodel.environment import WAKE_UP
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import in_seconds
 from simmodel.policies.backfilling import Easy
-from simmodel.policies.ordering import FCFS
 from simmodel.scheduling.protocol import Decision, Policy, Sleep, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
@@ -35,8 +34,8 @@ class Attached(Protocol):
 class SleepAfter(Policy):
     """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
 
-    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. No node is put to sleep
-    that could not be up again when the first waiting job is to start.
+    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. Under EASY, no node sleeps
+    that could not be up again when the first waiting job is to start; under other policies, none while jobs wait.
 
     Parameters
     ----------
@@ -138,10 +137,14 @@ class SleepAfter(Policy):
             yield from self.policy.decide(view) or ()
 
     def _starts_soon(self, view: View, place: Pool) -> bool:
-        """Whether the first waiting job is to start before a node that is put to sleep now could be up again."""
+        """Whether the first waiting job is to start before a node that is put to sleep now could be up again.
+
+        Under other policies than EASY, whether any job waits: each may be the next to start.
+        """
         queue = view.waiting.at(place)
         if place.sleeping is None or not queue.count:
             return False
-        order = self.policy.order if isinstance(self.policy, Easy) else FCFS
-        at, _ = place.earliest(queue.by(order).head())
+        if not isinstance(self.policy, Easy):
+            return True
+        at, _ = place.earliest(queue.by(self.policy.order).head())
         return bool(at < view.now + place.sleeping.longest)
