@@ -34,7 +34,7 @@ class Attached(Protocol):
 class SleepAfter(Policy):
     """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
 
-    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. Under EASY, no node sleeps
+    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. Under EASY, none sleeps
     that could not be up again when the first waiting job is to start; under other policies, none while jobs wait.
 
     Parameters
