@@ -577,7 +577,11 @@ class NodePool(Pool):
         if self.dozing is None:
             return table.allocate(need)
         later = self._ahead(job, self.dozing.by_node().max())
-        return self.dozing.allocate(need, table, self._clear(later))
+        found = self.dozing.allocate(need, table, self._clear(later))
+        if found is None and self.windows:  # some may be up soon enough before a window
+            at, planned = self._node_profile().earliest(job, job.planned)
+            found = planned if self.dozing.begins_now(job, at, planned) else None
+        return found
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""

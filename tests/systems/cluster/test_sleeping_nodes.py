@@ -201,11 +201,10 @@ class Unsteady(Policy):
             yield Sleep(place, [place.sleeping.idle()[0][0]])
         elif draw < 0.5 and place.asleep:
             yield Wake(place, place.asleep[:1])
-        yield WakeAt(view.now + 37)
+        yield WakeAt((view.now // 37 + 1) * 37)
 
 
-@pytest.mark.long
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(JOBS, st.integers(0, 5), st.sampled_from([0.0, 0.3]), st.booleans())
 def test_failures_drains_reservations_and_preemption_hold(
     rows: list[tuple[int, int, int, int]], seed: int, failing: float, shared: bool
@@ -239,7 +238,7 @@ def test_failures_drains_reservations_and_preemption_hold(
         Job(submit=s, run=r, requested=r + extra, nodes=n, cores_per_node=1 + s % 4) for s, r, extra, n in sorted(rows)
     ]
     live = [cluster.submit(job) for job in jobs] + [cluster.submit(Job(run=20, nodes=1, partition="course"))]
-    env.run(until=20_000)
+    env.run(until=9_000)
     pool = cluster.places[0]
     for node in pool.units:
         assert pool.table.free[0, node] in (4, 4 - 2.0**40 * pool.absences.times_down[node])
