@@ -40,10 +40,10 @@ def conservative(view: View, place: Pool, order: OrderLike, spares: Spares) -> I
             continue
         if at > view.now:
             yield Reserve(job, place, plan.instant(at))
-            yield from plan.ahead(job, plan.instant(at), allocation)
         elif place.accepts(job, allocation):
             yield Start(job, place, None, allocation)
         plan.take(job, at, allocation)
+        yield from plan.ahead(job, plan.instant(at), allocation)
 
 
 def conservative_keep(
@@ -59,11 +59,11 @@ def conservative_keep(
         if at > view.now:
             if promised.promise(job, plan.instant(at), allocation):
                 yield Reserve(job, place, plan.instant(at))
-            yield from plan.ahead(job, plan.instant(at), allocation)
         elif place.accepts(job, allocation):
             promised.end(job, at)
             yield Start(job, place, None, allocation)
         plan.take(job, at, allocation)
+        yield from plan.ahead(job, plan.instant(at), allocation)
 
 
 class _Planner(Keeping):

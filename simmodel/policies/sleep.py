@@ -52,7 +52,8 @@ class Attached(Protocol):
 class SleepAfter(Policy):
     """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
 
-    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need.
+    The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. Under EASY, none sleeps
+    that could not be up again when the first waiting job is to start; under other policies, none while jobs wait.
 
     Parameters
     ----------
@@ -92,6 +93,7 @@ class SleepAfter(Policy):
         self.policy = Easy() if policy is None else policy_of(policy)
         self.spare = spare
         self.begin = begin
+        self._continues = False  # whether its alarms are those of a snapshot
         self.preempts = self.policy.preempts
         self.tries_every_submission = self.policy.tries_every_submission
         more = f", spare={spare}" if spare else ""
@@ -108,7 +110,7 @@ class SleepAfter(Policy):
     def _begin(self, scheduler: Scheduler) -> None:
         """Ask for a decision about the nodes that are idle from the beginning."""
         since = [each for place in scheduler.view.places for _, each in self._idle(place)]
-        if since:
+        if since and not self._continues:
             at = max(min(since) + self.seconds, self.begin)
             scheduler.wake_at(at) if at > scheduler.env.now else scheduler.wake_anyway()
 
@@ -138,18 +140,34 @@ class SleepAfter(Policy):
         self.policy.forget()
 
     def state(self) -> Any:
-        return self.policy.state()
+        return {"policy": self.policy.state()}
 
-    def restore(self, values: dict[str, Any] | None) -> None:
-        self.policy.restore(values)
+    def restore(self, values: dict[str, Any]) -> None:
+        self._continues = True
+        if values["policy"] is not None:
+            self.policy.restore(values["policy"])
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""
         yield from self.policy.decide(view) or ()
         slept = False
         for place in view.places if view.now >= self.begin else ():
-            if nodes := [node for node, since in self._idle(place) if since + self.seconds <= view.now]:
+            nodes = [node for node, since in self._idle(place) if since + self.seconds <= view.now]
+            if nodes and not self._starts_soon(view, place):
                 slept = True
                 yield Sleep(place, nodes)
-        if slept and view.waiting.count:  # it may plan otherwise now
+        if slept and view.waiting.count:  # whose nodes have to be woken in time
             yield from self.policy.decide(view) or ()
+
+    def _starts_soon(self, view: View, place: Pool) -> bool:
+        """Whether the first waiting job is to start before a node that is put to sleep now could be up again.
+
+        Under other policies than EASY, whether any job waits: each may be the next to start.
+        """
+        queue = view.waiting.at(place)
+        if place.sleeping is None or not queue.count:
+            return False
+        if not isinstance(self.policy, Easy):
+            return True
+        at, _ = place.earliest(queue.by(self.policy.order).head())
+        return bool(at < view.now + place.sleeping.longest)

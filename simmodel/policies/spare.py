@@ -15,6 +15,7 @@ from simmodel.resources.pools.counts import COUNTED, PoolProfile
 from simmodel.resources.pools.node_profile import NodeProfile
 from simmodel.resources.pools.nodes import NodePool
 from simmodel.scheduling.protocol import Decision, Policy, Wake, WakeAt
+from simmodel.work.job import Booting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -223,16 +224,22 @@ class Outlook:
 
     def take(self, job: LiveJob, at: float, allocation: Any) -> None:
         """Plan a job, which may just have started."""
-        place, seconds = self._place, job.planned
-        if place.dozing is not None and at == place.env._now:
-            seconds += place.dozing.ready(allocation) - at
+        run, seconds = job.run, job.planned
+        if isinstance(run, Booting):
+            seconds += run.up - at
         self.profile.take(job, at, seconds, allocation)
         if self._spare is not None and self._beside is job and job.state != "waiting":
             self._spare.take(job)
 
     def ahead(self, job: LiveJob, at: float, allocation: Allocation | Grant) -> Iterable[Decision]:
-        """Return the decisions of :func:`ahead` for a planned job."""
-        return () if self._place.dozing is None else ahead(self._place, job, at, allocation)
+        """Return the decisions of :func:`ahead` for a planned job, which the profile has."""
+        dozing, plans = self._place.dozing, self.profile
+        if dozing is None:
+            return ()
+        if isinstance(plans, PoolProfile):
+            most = self._place.capacity
+            allocation = dozing.needed(at, plans.processors.room(1, at, job.planned, most))
+        return ahead(self._place, job, at, allocation)
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start, which may be a step just after it."""

@@ -590,11 +590,13 @@ class Run(Occurrence):
 class Booting(Run):
     """What a job holds while its nodes boot, from ``started`` on: it runs from the end of the longest boot on.
 
-    ``processors``: the size at which an elastic job starts; ``None``: that which it prefers.
+    ``processors``: the size at which an elastic job starts; ``None``: that which it prefers; ``up``: when its nodes are
+    expected to be up (s).
     """
 
-    __slots__ = ("processors",)
+    __slots__ = ("processors", "up")
     processors: int | None
+    up: float
 
 
 class Queued(Protocol):

@@ -407,10 +407,17 @@ class PoolProfile:
             part.advance(now)
 
     def make_room(
-        self, job: LiveJob, duration: float, planned: LiveJob, _booted: tuple[float, Allocation] | None = None
+        self, job: LiveJob, duration: float, planned: LiveJob, booted: tuple[float, Allocation] | None = None
     ) -> Any:
-        """Return a grant to start the job with now, or ``None``: planned work cannot move to other processors."""
-        return self.fits(job, duration)
+        """Return a grant to start the job with now, or ``None``: planned work cannot move to other processors.
+
+        ``booted``: when the nodes that it gets are up (s); it holds those that are up already from now on.
+        """
+        if booted is None:
+            return self.fits(job, duration)
+        up, part = booted[0], self.processors
+        awake = part.fits(max(part.free, 0), up - self._now + duration)
+        return booted[1] if awake and part.earliest(self._width(job), duration, up) <= up else None
 
     def instant(self, at: float) -> float:
         """Return the instant of a planned start (see :meth:`CountProfile.instant`)."""

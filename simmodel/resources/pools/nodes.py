@@ -375,13 +375,17 @@ class NodePool(Pool):
     @property
     def _by_nodes(self) -> bool:
         """Whether the number of idle nodes is the whole state."""
+        return self.dozing is None and self._whole_nodes
+
+    @property
+    def _whole_nodes(self) -> bool:
+        """Whether the number of idle nodes, awake and asleep, is the whole state."""
         whole = self._whole
         return (
             whole is not None
             and whole.queue_known
             and not whole.odd
             and not self.windows
-            and self.dozing is None
             and not self.consumables.capacity
             and self.free + whole.held == self.up
         )
@@ -468,9 +472,9 @@ class NodePool(Pool):
         table = self.table.without(gone) if gone else self.table
         return table.why_not(request, self.name) or self._why_not_amounts(job, request)
 
-    def _ahead(self, job: LiveJob) -> int:
-        """Return the number of future windows that begin before the job would end."""
-        end = self.env.now + job.planned
+    def _ahead(self, job: LiveJob, since: float | None = None) -> int:
+        """Return the number of future windows that begin before the job would end; ``since``: its start, if not now."""
+        end = (self.env.now if since is None else since) + job.planned
         return sum(not window.begun and window.start < end for window in self.windows)
 
     def _clear(self, ahead: int) -> NodeTable:
@@ -493,7 +497,7 @@ class NodePool(Pool):
     def _width(self, job: LiveJob) -> int:
         """Return the processors that a job takes, if it can be placed by counting; else 0."""
         whole = self._whole
-        if whole is not None and self._by_nodes:
+        if whole is not None and self._whole_nodes:
             return 0 if job.history is not None and job.history.resumes else whole.width(job)
         anywhere = self._anywhere
         return job.processors if anywhere is not None and self._by_cores and anywhere.asks(job) else 0
@@ -514,7 +518,7 @@ class NodePool(Pool):
                 return enough
         width = self._width(job)
         if width:
-            return width <= self.free
+            return width <= self.free and (self.dozing is None or self.dozing.worth_waking(job, width))
         need = self.need_of(job)
         ahead = self._ahead(job) if self.windows else 0
         fits = self._fitting.get((need, ahead))
@@ -537,8 +541,11 @@ class NodePool(Pool):
             return True
         need = self.need_of(job)
         asked = allocation == need if isinstance(need, Allocation) else allocation.meets(need)
+        dozing = self.dozing
         there = not len(allocation.nodes) or 0 <= allocation.nodes[0] <= allocation.nodes[-1] < len(self.nodes)
-        return asked and there and self._clear(self._ahead(job)).allows(allocation, need) and self._amounts_fit(job)
+        since = None if dozing is None else dozing.ready(allocation)
+        clear = self._clear(self._ahead(job, since))
+        return asked and there and clear.allows(allocation, need) and self._amounts_fit(job)
 
     def room_for(self, job: LiveJob, allocation: Allocation | None = None) -> Allocation | None:
         """Return the allocation of a job reported to run here; ``None``: other jobs hold too much of its nodes."""
@@ -561,11 +568,18 @@ class NodePool(Pool):
     def _chosen(self, job: LiveJob) -> Allocation | None:
         """Return the nodes that the placement chooses now, awake ones if there are enough, or ``None``."""
         table, need = self._clear(self._ahead(job)), self.need_of(job)
-        return table.allocate(need) if self.dozing is None else self.dozing.allocate(need, table)
+        if self.dozing is None:
+            return table.allocate(need)
+        later = self._ahead(job, self.dozing.by_node().max())
+        found = self.dozing.allocate(need, table, self._clear(later))
+        if found is None and self.windows:  # some may be up soon enough before a window
+            at, planned = self._node_profile().earliest(job, job.planned)
+            found = planned if self.dozing.begins_now(job, at, planned) else None
+        return found
 
     def earliest(self, job: LiveJob) -> tuple[float, int]:
         """Return when the job fits, by the expected ends and the windows (s), and the cores left free at its start."""
-        width = self._width(job)
+        width = self._width(job) if self.dozing is None else 0
         if width:
             missing = width - self.free
             return self.running.when_free(missing, self.env.now) if missing > 0 else (self.env.now, -missing)
@@ -578,13 +592,16 @@ class NodePool(Pool):
     def profile(self) -> Profile:
         """Return the free capacity over time: of each node and of each consumable, or the number of idle nodes."""
         whole = self._whole
-        if whole is not None and whole.always and self._by_nodes:
+        if whole is not None and whole.always and self._whole_nodes:
             return PoolProfile(self.env.now, {"": self.counts()}, whole.width)
         return self._node_profile()
 
     def counts(self) -> CountProfile:
         """Return the profile of the processors of idle nodes."""
-        return CountProfile(self.env.now, self.free, ends_of(self.running))
+        if self.dozing is None:
+            return CountProfile(self.env.now, self.free, ends_of(self.running))
+        free, ends = self.dozing.counts()
+        return CountProfile(self.env.now, free, sorted([*ends, *ends_of(self.running)]))
 
     def _node_profile(self) -> NodeProfile:
         windows = [(None if each.begun else each.start, each.end, Allocation.away(each.what)) for each in self.windows]

@@ -99,6 +99,8 @@ class Sleeping:
     ----------
     powers
         of its nodes
+    longest
+        the longest time (s) that a node is expected to take from its way to sleep until it is up again
     asleep, booting
         by node
     idle_since
@@ -116,14 +118,14 @@ class Sleeping:
         self._boots = np.array([each.expected_boot for each in self.powers])
         self._off = np.full(len(self.powers), -inf)  # of nodes that sleep, when they are expected to be off
         self._up = np.full(len(self.powers), -inf)  # of nodes that boot, when they are expected to be up
-        self._slow = any(each.expected_boot > 0 or each.expected_stop > 0 for each in self.powers)
+        self.longest = max(each.expected_boot + each.expected_stop for each in self.powers)
         self._kept: tuple[Any, NDArray[np.float64], NodeTable | None] = None, self._up, None
         now = float(pool.env.now)
         self.asleep = {i: Asleep(i, now, now) for i, each in enumerate(self.powers) if each.asleep}
         self._off[list(self.asleep)] = now
         self.booting: dict[int, Boot] = {}
         self.idle_since = {i: now for i in range(len(self.powers)) if i not in self.asleep}
-        pool.dozing = self if self.asleep and self._slow else None
+        pool.dozing = self if self.asleep and self.longest else None
         self.plan: Callable[[float, float], object] = self._call
         self.change: NodeChange | None = None
 
@@ -160,6 +162,7 @@ class Sleeping:
             power = self.powers[node]
             self.asleep[node] = Asleep(node, now + power.expected_stop, now + power.draw_stop(rng))
             self.idle_since.pop(node, None)
+        self._changed(nodes)
         self._tell("sleep", nodes, [self.asleep[node].off for node in nodes])
 
     def wake(self, nodes: Sequence[int], job: int | str | None = None) -> None:
@@ -190,6 +193,7 @@ class Sleeping:
                 self.idle_since[node] = now
         for at, expected in calls.items():
             self.plan(at, expected)
+        self._changed(nodes)
         self._tell("wake", nodes, until, job)
 
     def wake_for(self, nodes: Sequence[int] | None, job: int | str) -> bool:
@@ -207,18 +211,24 @@ class Sleeping:
             del self.booting[node]
             if idle.free[0, node] == idle.capacity[0, node]:
                 self.idle_since[node] = float(now)
-        self._tell("boot", [boot.node for boot in over], [boot.ready for boot in over])
+        nodes = [boot.node for boot in over]
+        self._changed(nodes)
+        self._tell("boot", nodes, [boot.ready for boot in over])
         return [boot.node for boot in over if boot.fails]
 
-    def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
-        """Notify observers of a change of nodes, and invalidate cached answers."""
+    def _changed(self, nodes: Sequence[int]) -> None:
+        """Invalidate cached answers after the states of nodes have changed."""
         pool = self._pool
-        pool.dozing = self if self.booting or (self.asleep and self._slow) else None
+        pool.dozing = self if self.booting or (self.asleep and self.longest) else None
         for node in nodes:
             self._off[node] = self.asleep[node].expected if node in self.asleep else -inf
             self._up[node] = self.booting[node].expected if node in self.booting else -inf
         pool.altered()
-        if until:
+
+    def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
+        """Notify observers of a change of nodes."""
+        pool = self._pool
+        if nodes:
             self.change = NodeChange(tuple(nodes), tuple(until), job)
             pool.tell("place_changed", pool, cause)
             self.change = None
@@ -278,17 +288,19 @@ class Sleeping:
         ends: list[float] = np.unique(ready[ready > -inf]).tolist()
         return [(None, end, Allocation.away(np.flatnonzero(ready == end).tolist())) for end in ends]
 
-    def allocate(self, need: Need, table: NodeTable) -> Allocation | None:
+    def allocate(self, need: Need, table: NodeTable, later: NodeTable) -> Allocation | None:
         """Return parts of nodes for a need, of awake ones or with as few as possible that are up soonest.
 
-        ``table``: the free capacity if all were up.
+        ``table, later``: the free capacity if all were up now, and for work that begins once all are.
         """
         ready = self.by_node()
-        awake = table.copy()
+        awake, table = table.copy(), later
         awake.free[0, ready > -inf] -= AWAY
         found = awake.allocate(need)
         if found is not None:
             return found
+        awake = later.copy()
+        awake.free[0, ready > -inf] -= AWAY
         dozing = np.flatnonzero((ready > -inf) & (table.free[0] > 0))
         dozing = dozing[np.argsort(ready[dozing], kind="stable")]
         low, high = 0, len(dozing)  # too few, enough
@@ -321,15 +333,45 @@ class Sleeping:
 
     def begins_now(self, job: LiveJob, at: float, allocation: Allocation | Grant | None) -> bool:
         """Whether a job that is planned for an instant (s) is to have its nodes now: to be used, or to be booted."""
-        if at <= self._pool.env.now or not isinstance(allocation, Allocation):
+        if at <= self._pool.env.now or allocation is None:
             return at <= self._pool.env.now
-        return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+        if isinstance(allocation, Allocation):
+            return at <= self.ready(allocation) and self._pool.accepts(job, allocation)
+        latest, (cores, ends) = -inf, self.counts()
+        for end, more in ends:
+            if cores < job.width:
+                cores += more
+                latest = end
+        return cores >= job.width and at == latest
 
-    def worth_waking(self, job: LiveJob, need: Need) -> bool:
-        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others."""
-        soon = self._pool.running.first_end < self.by_node().max()  # else nothing comes free before
-        if not self._pool.windows and (not soon or self.awake().fits(need)):
-            return True
+    def counts(self) -> tuple[int, list[tuple[float, int]]]:
+        """Return the cores free on nodes that are up, and (instant in s, cores) of those that could be, by instant."""
+        ready = self.by_node()
+        times, group = np.unique(ready, return_inverse=True)
+        cores = np.bincount(group, np.maximum(self._pool.table.free[0], 0.0)).astype(int)
+        found = list(zip(times.tolist(), cores.tolist(), strict=True))
+        return (found[0][1], found[1:]) if found[0][0] == -inf else (0, found)
+
+    def needed(self, at: float, spare: int) -> Allocation:
+        """Return the nodes that sleep and that plans need at an instant (s), which leave some cores to spare then.
+
+        Of the nodes that could be up, those that sleep are used last, and of these those that are up latest.
+        """
+        ready, capacity = self.by_node(), self._pool.table.capacity[0]
+        nodes = np.array([node for node in sorted(self.asleep) if ready[node] <= at], dtype=np.intp)
+        nodes = nodes[np.argsort(ready[nodes], kind="stable")]
+        after = capacity[nodes].sum() - np.cumsum(capacity[nodes]) + capacity[nodes]
+        return Allocation.alike(tuple(sorted(nodes[after > spare].tolist())), 0)
+
+    def worth_waking(self, job: LiveJob, need: Need | int) -> bool:
+        """Whether a job that would fit if all nodes were up fits on awake ones, or gets such no earlier than others.
+
+        ``need``: the processors of its whole nodes, if nodes count alone.
+        """
+        if not self._pool.windows:
+            fits = need <= self.awake().cores if isinstance(need, int) else self.awake().fits(need)
+            if fits or self._pool.running.first_end >= self.by_node().max():  # nothing comes free before
+                return True
         return self.begins_now(job, *self._pool.profile().earliest(job, job.planned))
 
     def wake_for_claim(self, job: LiveJob) -> bool:
@@ -364,7 +406,7 @@ class Sleeping:
         self.asleep = {each.node: each for each in state.asleep}
         self.booting = {each.node: each for each in state.booting}
         self.idle_since = dict(state.idle)
-        self._tell("", [*before, *self.asleep, *self.booting], ())
+        self._changed([*before, *self.asleep, *self.booting])
 
     def retell(self) -> None:
         """Notify observers of the states anew: a record begins."""
@@ -376,7 +418,7 @@ class Sleeping:
 
     def move(self, to: Sleeping, numbers: Iterable[tuple[int, int]]) -> None:
         """Hand nodes over to another pool, given by their numbers here and there."""
-        gone = []
+        gone, there = [], []
         for mine, theirs in numbers:
             if mine in self.asleep:
                 to.asleep[theirs] = self.asleep.pop(mine)._replace(node=theirs)
@@ -386,6 +428,9 @@ class Sleeping:
             else:
                 continue
             gone.append(mine)
-        self._tell("boot", gone, [float(self._pool.env.now)] * len(gone))
+            there.append(theirs)
         if gone:
+            self._changed(gone)
+            self._tell("boot", gone, [float(self._pool.env.now)] * len(gone))
+            to._changed(there)
             to.retell()

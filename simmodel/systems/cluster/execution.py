@@ -203,7 +203,7 @@ class JobExecution:
         assert place.sleeping is not None
         now, up = self.env._now, place.sleeping.ready(grant.allocation)
         run = Booting(job, place, now, up + job.expected / place.speed_of(job, grant.nodes), grant)
-        run.processors = processors
+        run.processors, run.up = processors, up
         place.running.add(run, job.width)
         self._booting[run] = None
         job.state, job.run = "running", run
@@ -647,7 +647,7 @@ class JobExecution:
             if job.rules is not None:
                 job.rules.runs(job)
             if isinstance(run, Booting):
-                run.processors = each.boots_at
+                run.processors, run.up = each.boots_at, self.env.now  # plans of this instant are over
                 self._booting[run] = None
                 job.attempts = each.attempt - 1
                 continue
