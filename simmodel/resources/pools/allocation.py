@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from math import floor
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import attrs
 import numpy as np
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.intp]  # of nodes
 
-__all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request", "cut", "joined", "probe"]
+__all__ = ["AWAY", "Allocation", "Need", "NodeTable", "Request", "WideMoves", "cut", "joined", "probe"]
 
 AWAY = 2.0**40  # cores taken from a node that is down, once per reason, so that reasons may overlap
 NOT_MODELLED = 2.0**50  # bytes of a node without specified memory
@@ -213,7 +213,38 @@ class Allocation:
 Devices = tuple[tuple[int, int], ...]
 """The devices of a node that an allocation has: number and thousandths of each."""
 
-Moves = list[tuple[int, float, float, Devices, int]]
+
+class WideMoves(NamedTuple):
+    """What an allocation has of each of many nodes: cores, bytes, and parts of devices, one row each.
+
+    ``holders`` are the nodes of which it has devices, ``totals`` the thousandths in all and ``rows`` those of
+    :attr:`~simmodel.resources.pools.devices.DeviceTable.users` there.
+    """
+
+    nodes: NDArray[np.intp]
+    cores: NDArray[np.float64]
+    memory: NDArray[np.float64]
+    device: NDArray[np.intp]
+    at: NDArray[np.intp]
+    thousandths: NDArray[np.intp]
+    holders: NDArray[np.intp]
+    totals: NDArray[np.intp]
+    rows: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, part: Allocation, devices: Sequence[Devices], rows: Sequence[int]) -> WideMoves:
+        """Return those of an allocation, from its devices and the rows of its nodes."""
+        cores, _, memory = part.amounts
+        nodes = part.nodes
+        count = np.array([len(held) for held in devices])
+        held = np.array([each for held in devices for each in held], dtype=np.int64).reshape(-1, 2)
+        totals = np.array([sum([thousandths for _, thousandths in held]) for held in devices])
+        some = count > 0
+        at = np.repeat(nodes, count)
+        return cls(nodes, cores, memory, held[:, 0], at, held[:, 1], nodes[some], totals[some], np.array(rows)[some])
+
+
+Moves = list[tuple[int, float, float, Devices, int]] | WideMoves
 """Of each node of an allocation its cores, bytes and devices, and what its table counts it as; kept from one to use."""
 
 

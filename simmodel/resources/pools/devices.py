@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request
+from simmodel.resources.pools.allocation import Allocation, Need, NodeTable, Request, WideMoves
 from simmodel.resources.pools.placements import Ask, numbered
 from simmodel.work.job import Refusal
 
@@ -34,6 +34,7 @@ WHOLE = 1000
 """Thousandths of a device."""
 _CLASSES = 17
 _LOG = 50_000  # changes of nodes kept
+_WIDE = 16  # nodes of an allocation from which on they change together
 NEVER = 1 << 30  # thousandths that no device has
 
 
@@ -185,7 +186,11 @@ class DeviceTable(NodeTable):
 
     def _move(self, part: Allocation, sign: int) -> None:
         free, devices = self.free, self.devices
-        for node, cores, memory, held, row in self._moves(part) if part.moves is None else part.moves:
+        moves = self._moves(part) if part.moves is None else part.moves
+        if isinstance(moves, WideMoves):
+            self._move_wide(moves, sign)
+            return
+        for node, cores, memory, held, row in moves:
             free[0, node] += sign * cores
             if memory:
                 free[2, node] += sign * memory
@@ -203,8 +208,20 @@ class DeviceTable(NodeTable):
         devices: Sequence[Devices] = part.devices if part.devices is not None else [()] * len(part.nodes)
         cores, _, memory = part.amounts.tolist()
         rows = [self._class_of(held, node) for node, held in zip(part.nodes.tolist(), devices, strict=True)]
-        part.moves = list(zip(part.nodes.tolist(), cores, memory, devices, rows, strict=True))
+        if len(rows) < _WIDE:
+            part.moves = list(zip(part.nodes.tolist(), cores, memory, devices, rows, strict=True))
+        else:
+            part.moves = WideMoves.of(part, devices, rows)
         return part.moves
+
+    def _move_wide(self, moves: WideMoves, sign: int) -> None:
+        free, nodes, holders = self.free, moves.nodes, moves.holders
+        free[0, nodes] += sign * moves.cores
+        free[2, nodes] += sign * moves.memory
+        self.devices[moves.device, moves.at] += sign * moves.thousandths
+        free[1, holders] = np.round(free[1, holders] * WHOLE + sign * moves.totals) / WHOLE
+        self.users[moves.rows, holders] -= sign
+        self._changed += nodes.tolist()
 
     def _class_of(self, held: Devices, node: int) -> int:
         """Return the row of :attr:`users` for a job that has some devices of a node."""
