@@ -38,6 +38,10 @@ def platform(nodes: int, cores: int = 1, *, exclusive: bool = True) -> ClusterSp
 def by_hand(result: Result, nodes: int) -> tuple[float, int]:
     """Return the energy of a run (J) from the seconds of each state, and the number of boots."""
     runs, changes = result.runs, result.changes
+
+    def inside(start: float, end: float) -> float:
+        return max(min(end, result.ended) - max(start, result.started), 0.0)
+
     busy = fsum((runs["end"] - runs["start"]) * runs["processors"])
     stops: list[float] = []
     offs: list[float] = []
@@ -47,13 +51,13 @@ def by_hand(result: Result, nodes: int) -> tuple[float, int]:
         for node, until in zip(row["nodes"] or (), row["until"] or (), strict=True):
             if row["cause"] == "sleep":
                 asleep[node] = until
-                stops.append(until - row["time"] if until < result.ended else result.ended - row["time"])
+                stops.append(inside(row["time"], until))
             elif row["cause"] == "wake":
                 off = asleep.pop(node)
                 begins = max(off, row["time"])
-                offs.append(begins - off)
-                boots.append(until - begins)
-    offs += [max(result.ended - off, 0.0) for off in asleep.values()]
+                offs.append(inside(off, begins))
+                boots.append(inside(begins, until))
+    offs += [inside(off, result.ended) for off in asleep.values()]
     states = {TAURUS.off: fsum(offs), 101.0: fsum(stops), 125.0: fsum(boots)}
     up = nodes * (result.ended - result.started) - fsum(states.values())
     parts = [watts * seconds for watts, seconds in states.items()]
