@@ -59,7 +59,7 @@ def read_state(values: Plain, kind: type[T]) -> T:
     nodes, cores_per_node, gpus_per_node, memory_per_node, consumables, user, group, queue, partition, priority,
     dependencies, cancel, on_preempt, keeps_work, checkpoint, grace, name, partitions, inputs, outputs, site, elastic,
     bandwidth, traffic, compute, exclusive, options, outcome, exit_code, chunks, gpu,
-    gpu_memory, slack, power
+    gpu_memory, slack, power, frequency_sensitivity
     """
     found: T = _converter().structure(values, kind)
     return found

@@ -845,7 +845,7 @@ class Pool:
     def _amounts_fit(self, job: LiveJob) -> bool:
         """Whether the consumables that a job requests are free now, and stay so where their amount changes."""
         request, there = job.request, self.consumables
-        if not there.capacity:
+        if request is None or not there.capacity:
             return True
         if not there.fits(request.consumables):
             return False

@@ -163,7 +163,7 @@ class Sleeping:
             self.asleep[node] = Asleep(node, now + power.expected_stop, now + power.draw_stop(rng))
             self.idle_since.pop(node, None)
         self._changed(nodes)
-        self._tell("sleep", nodes, [self.asleep[node].off for node in nodes])
+        self._note("sleep", nodes, [self.asleep[node].off for node in nodes])
 
     def wake(self, nodes: Sequence[int], job: int | str | None = None) -> None:
         """Begin to boot nodes that sleep, once they are off; ``job``: the one that needs them.
@@ -194,7 +194,7 @@ class Sleeping:
         for at, expected in calls.items():
             self.plan(at, expected)
         self._changed(nodes)
-        self._tell("wake", nodes, until, job)
+        self._note("wake", nodes, until, job)
 
     def wake_for(self, nodes: Sequence[int] | None, job: int | str) -> bool:
         """Wake those of some nodes that sleep for a job; return whether any of the nodes boots."""
@@ -213,7 +213,7 @@ class Sleeping:
                 self.idle_since[node] = float(now)
         nodes = [boot.node for boot in over]
         self._changed(nodes)
-        self._tell("boot", nodes, [boot.ready for boot in over])
+        self._note("boot", nodes, [boot.ready for boot in over])
         return [boot.node for boot in over if boot.fails]
 
     def _changed(self, nodes: Sequence[int]) -> None:
@@ -225,7 +225,7 @@ class Sleeping:
             self._up[node] = self.booting[node].expected if node in self.booting else -inf
         pool.altered()
 
-    def _tell(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
+    def _note(self, cause: str, nodes: Sequence[int], until: Sequence[float], job: int | str | None = None) -> None:
         """Notify observers of a change of nodes."""
         pool = self._pool
         if nodes:
@@ -412,9 +412,9 @@ class Sleeping:
         """Notify observers of the states anew: a record begins."""
         off = {each.node: each.off for each in self.asleep.values()}
         off |= {boot.node: boot.begins for boot in self.booting.values() if boot.begins > self._pool.env.now}
-        self._tell("sleep", list(off), list(off.values()))
+        self._note("sleep", list(off), list(off.values()))
         for boot in list(self.booting.values()):
-            self._tell("wake", [boot.node], [boot.ready], boot.job)
+            self._note("wake", [boot.node], [boot.ready], boot.job)
 
     def move(self, to: Sleeping, numbers: Iterable[tuple[int, int]]) -> None:
         """Hand nodes over to another pool, given by their numbers here and there."""
@@ -431,6 +431,6 @@ class Sleeping:
             there.append(theirs)
         if gone:
             self._changed(gone)
-            self._tell("boot", gone, [float(self._pool.env.now)] * len(gone))
+            self._note("boot", gone, [float(self._pool.env.now)] * len(gone))
             to._changed(there)
             to.retell()
