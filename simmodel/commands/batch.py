@@ -25,6 +25,7 @@ from simmodel.commands.values import argument, command, one_of, output, seconds
 if TYPE_CHECKING:
     from simmodel.platform.cluster import ClusterSpec
     from simmodel.records.job_record import JobRecord
+    from simmodel.work.table import Table
     from simmodel.work.workload import Workload
 
 
@@ -107,7 +108,7 @@ def run(options: argparse.Namespace) -> None:
         if signals is not None:
             parts = [name for name in ("user", "place") if name == "place" or name in result.jobs]
             parts = parts if len(result.places) > 1 else parts[:1]
-            said += [str(energy_by(result, part, signals)) for part in parts]
+            said += [str(_in_kwh(energy_by(result, part, signals))) for part in parts]
         begin = min(result.jobs["submit"].tolist(), default=0.0)
         if simulation.env.now < begin:
             said.append(f"  no job is submitted before {begin:.15g} s: --until and --at are instants of the log")
@@ -123,6 +124,15 @@ def run(options: argparse.Namespace) -> None:
             html=result.to_html,
             snapshot=lambda path: simulation.snapshot().to_json(path),
         )
+
+
+def _in_kwh(energies: Table) -> Table:
+    """Return energies in kWh, as the summary has them."""
+    from simmodel.work.table import Table
+
+    columns = {name: energies[name] for name in energies.names}
+    found = {"energy (kWh)" if name == "energy" else name: column for name, column in columns.items()}
+    return Table({**found, "energy (kWh)": energies["energy"] / 3.6e6})
 
 
 def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:

@@ -49,6 +49,7 @@ __all__ = [
     "with_slowed",
 ]
 
+_NO_POWER = NodePower()
 Change = tuple[float, str, str, float, tuple[int, ...]]
 """Instant (s), place, cause, processors from then on, nodes that are down."""
 
@@ -95,12 +96,7 @@ def node_table(places: Sequence[Place]) -> Table | None:
         kinds = getattr(spec, "nodes", ())
         each = [kind for kind in kinds for _ in range(kind.count)]
         rows += [(place.name, i, kind.cores, kind.idle_power, kind.load_power) for i, kind in enumerate(each)]
-        powers += [
-            power
-            for kind in kinds
-            for power in [getattr(kind, "power", None) or NodePower()]
-            for _ in range(kind.count)
-        ]
+        powers += [getattr(kind, "power", None) or _NO_POWER for kind in each]
         known = {device.name: device for device in getattr(spec, "devices", ())}
         devices += [watts for kind in kinds for watts in [_watts_of_devices(kind, known)] for _ in range(kind.count)]
     if not rows:

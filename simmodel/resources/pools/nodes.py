@@ -291,7 +291,7 @@ class NodePool(Pool):
         # Cached answers for the current state:
         self._fitting: dict[tuple[Any, int], bool] = {}
         self._kept_clear: dict[int, NodeTable] = {}
-        if self._sleeps and any(kind.watts.can_sleep for kind in partition.nodes):
+        if self._sleeps and any(kind.power is not None and kind.power.can_sleep for kind in partition.nodes):
             self.sleeping = Sleeping(self)
         wants = placement.choice is not None and placement.choice.tells_devices
         if wants or any(kind.gpu_types for kind in partition.nodes):
@@ -375,7 +375,16 @@ class NodePool(Pool):
     @property
     def _by_nodes(self) -> bool:
         """Whether the number of idle nodes is the whole state."""
-        return self.dozing is None and self._whole_nodes
+        whole = self._whole
+        return (  # as _whole_nodes, without a call: a hot path
+            whole is not None
+            and whole.queue_known
+            and not whole.odd
+            and self.dozing is None
+            and not self.windows
+            and not self.consumables.capacity
+            and self.free + whole.held == self.up
+        )
 
     @property
     def _whole_nodes(self) -> bool:
