@@ -131,8 +131,8 @@ def _in_kwh(energies: Table) -> Table:
     from simmodel.work.table import Table
 
     columns = {name: energies[name] for name in energies.names}
-    found = {"energy (kWh)" if name == "energy" else name: column for name, column in columns.items()}
-    return Table({**found, "energy (kWh)": energies["energy"] / 3.6e6})
+    found = {"kWh" if name == "energy" else name: column for name, column in columns.items()}
+    return Table({**found, "kWh": energies["energy"] / 3.6e6})
 
 
 def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:
