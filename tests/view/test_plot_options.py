@@ -26,7 +26,7 @@ CHOSEN = simulate(4, JOBS, Portfolio(["easy", "sjf+easy"], "slowdown_mean"))
 BROKERED = simulate({"a": 4, "b": 4}, {"a": JOBS}, "sgs-t")
 MACHINE: MachineResult = simulate("hetsim-slow", "random:tasks=10", "heft")
 GRID = simulate(SPEC := tiered_grid(3, files=5, seed=1), grid_jobs(SPEC, 10, seed=1), "round-robin")
-GPUS = simulate("gpu-cluster", [Job(nodes=1, gpus_per_node=1, run=10)], "easy")
+GPUS = simulate("gpu-cluster", [Job(nodes=1, gpus_per_node=1, run=10, partition="gpu")], "easy")
 PLOTS = [
     *((GRID.plot, name) for name in ("sites", "flows", "map", "overview")),
     *((each.plot, name) for each in (RESULT, BROKERED, MACHINE) for name in dir(each.plot) if not name.startswith("_")),
