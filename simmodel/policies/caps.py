@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from math import inf
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import parse_quantity
 from simmodel.platform.signals import Signal
+from simmodel.policies.around import Around
 from simmodel.policies.backfilling import Easy
 from simmodel.policies.planning import ConservativeKeep
 from simmodel.resources.pools.power import POWER, PowerCount
-from simmodel.scheduling.protocol import Decision, Policy, Reserve, SetLevel, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Reserve, SetLevel, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Capped(Protocol):
         """What its policy sees."""
 
 
-class Cap(Policy):
+class Cap(Around):
     """Let another policy decide, with no more power than a cap.
 
     Power is one more amount that jobs hold, as they hold licences: a job draws what its nodes draw above idle at its
@@ -163,16 +164,6 @@ class Cap(Policy):
             if not after > before:
                 raise InputError(f"must have increasing instants, got {after:g} after {before:g} s", place="watts")
         return found
-
-    def state(self) -> Any:
-        return self.policy.state()
-
-    def restore(self, values: Any) -> None:
-        self.policy.restore(values)
-
-    def forget(self) -> None:
-        """Reset the other policy: yet another one has decided since."""
-        self.policy.forget()
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, and wake when there is more power."""

@@ -20,8 +20,9 @@ from simmodel.foundation.display import Fields
 from simmodel.foundation.errors import InputError, shown, unknown
 from simmodel.foundation.loading import Source, parse_toml, read_bytes
 from simmodel.foundation.units import parse_quantity, show_quantity
+from simmodel.policies.around import Around
 from simmodel.policies.backfilling import Easy
-from simmodel.scheduling.protocol import Decision, Hold, Policy, Preempt, Release, View
+from simmodel.scheduling.protocol import Decision, Hold, Preempt, Release, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 from simmodel.work.job import ANY, entry_of
 
@@ -505,7 +506,7 @@ class Batch(Protocol):
         ...
 
 
-class Quotas(Policy):
+class Quotas(Around):
     """Admit jobs within the quotas of their tenants, by preemption if necessary; another policy starts those admitted.
 
     Tenants that need not borrow come first, then higher priority, then the order of the other policy. A job waits for
@@ -600,11 +601,7 @@ class Quotas(Policy):
             own.append(f"policy {self.name} did not limit {self._unlimited:,} jobs of a {self.by} without a quota")
         if self._cancelled:
             own.append(f"policy {self.name} cancelled {self._cancelled:,} jobs that no quota could ever hold")
-        return *own, *self.policy.notes(system)
-
-    def forget(self) -> None:
-        """Reset the other policy: yet another one has decided since."""
-        self.policy.forget()
+        return *own, *super().notes(system)
 
     def state(self) -> Any:
         """Return the reservations, the numbers of the jobs that wait for quota, and the state of the other policy."""
@@ -619,7 +616,7 @@ class Quotas(Policy):
             "lines": lines,
             "told": told,
             "retry": sorted(self._retry),
-            "policy": self.policy.state(),
+            **super().state(),
         }
 
     def restore(self, values: Mapping[str, Any]) -> None:
@@ -638,8 +635,7 @@ class Quotas(Policy):
             self._lines[name] = {number: jobs[number] for number in line if number in jobs}
         self._unlimited, self._cancelled, self._ledger.rank = values["told"]
         self._retry.update(values["retry"])
-        if values["policy"] is not None:
-            self.policy.restore(values["policy"])
+        super().restore(values)
 
     def _look_around(self, view: View) -> Iterator[Decision]:
         """Count the jobs that are there already when it decides first."""

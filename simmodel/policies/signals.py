@@ -12,8 +12,9 @@ from math import inf, nextafter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from simmodel.foundation.errors import InputError
+from simmodel.policies.around import Around
 from simmodel.policies.backfilling import Easy
-from simmodel.scheduling.protocol import Decision, Hold, Policy, Preempt, View, WakeAt
+from simmodel.scheduling.protocol import Decision, Hold, Preempt, View, WakeAt
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Viewed(Protocol):
         """What its policy sees."""
 
 
-class WaitFor(Policy):
+class WaitFor(Around):
     """Hold jobs that have slack until a signal is expected to be lowest; then let another policy decide.
 
     A job with ``slack`` is held when it comes until the instant, no later than its submission and its slack, from which
@@ -71,21 +72,16 @@ class WaitFor(Policy):
     def notes(self, system: Viewed, /) -> tuple[str, ...]:
         """Return a sentence if the system has no signal."""
         own = () if system.view.signals else (f"policy {self.name} held no job: the run has no signal",)
-        return *own, *self.policy.notes(system)
-
-    def forget(self) -> None:
-        """Reset the other policy: yet another one has decided since."""
-        self.policy.forget()
+        return *own, *super().notes(system)
 
     def state(self) -> Any:
         plans = [[number, [list(span) for span in spans]] for number, spans in self._plans.items()]
-        return {"plans": plans, "ends": [list(each) for each in self._ends], "policy": self.policy.state()}
+        return {"plans": plans, "ends": [list(each) for each in self._ends], **super().state()}
 
     def restore(self, values: Any) -> None:
         self._plans = {number: [(start, end) for start, end in spans] for number, spans in values["plans"]}
         self._ends = [(end, number) for end, number in values["ends"]]
-        if values["policy"] is not None:
-            self.policy.restore(values["policy"])
+        super().restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Suspend jobs whose span is over, hold those that have come, and yield the decisions of the other policy."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from simmodel.environment import WAKE_UP
 from simmodel.foundation.errors import InputError, shown
 from simmodel.foundation.units import in_seconds
+from simmodel.policies.around import Around
 from simmodel.policies.backfilling import Easy
-from simmodel.scheduling.protocol import Decision, Policy, Sleep, View
+from simmodel.scheduling.protocol import Decision, Sleep, View
 from simmodel.scheduling.registry import PolicyLike, policy as policy_of
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Attached(Protocol):
         ...
 
 
-class SleepAfter(Policy):
+class SleepAfter(Around):
     """Let another policy decide, then put the nodes to sleep that have been idle for long enough.
 
     The nodes that have been idle for longest sleep first. Jobs wake the nodes that they need. Under EASY, none sleeps
@@ -133,19 +134,11 @@ class SleepAfter(Policy):
         """Return a sentence if no node can sleep."""
         can = any(place.sleeping is not None for place in system.places)
         own = () if can else (f"policy {self.name} puts no node to sleep: none has a boot in its power",)
-        return *own, *self.policy.notes(system)
-
-    def forget(self) -> None:
-        """Reset the other policy: yet another one has decided since."""
-        self.policy.forget()
-
-    def state(self) -> Any:
-        return {"policy": self.policy.state()}
+        return *own, *super().notes(system)
 
     def restore(self, values: dict[str, Any]) -> None:
         self._continues = True
-        if values["policy"] is not None:
-            self.policy.restore(values["policy"])
+        super().restore(values)
 
     def decide(self, view: View, /) -> Iterator[Decision]:
         """Yield the decisions of the other policy, then put nodes to sleep."""
