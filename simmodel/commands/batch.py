@@ -130,9 +130,9 @@ def _in_kwh(energies: Table) -> Table:
     """Return energies in kWh, as the summary has them."""
     from simmodel.work.table import Table
 
-    columns = {name: energies[name] for name in energies.names}
-    found = {"kWh" if name == "energy" else name: column for name, column in columns.items()}
-    return Table({**found, "kWh": energies["energy"] / 3.6e6})
+    columns = {"kWh" if name == "energy" else name: energies[name] for name in energies.names}
+    columns["kWh"] = columns["kWh"] / 3.6e6
+    return Table(columns)
 
 
 def _write_batsim(result: JobRecord, path: Path, work: str | Workload) -> None:

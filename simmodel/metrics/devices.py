@@ -75,11 +75,10 @@ class GpuUse:
     """
 
     def __init__(self, result: JobRecord) -> None:
-        self._result = result
-        self.tables: dict[str, DeviceTable] = {}
         if not has_gpus(result):
             raise InputError("must be a run on nodes with GPUs that says what was held of them", source=result.name)
         spec: ClusterSpec = from_dict(result.scenario["platform"])
+        self._result = result
         self.held = result.held()
         parts = {part.name: part for part in spec.partitions if any(kind.gpus for kind in part.nodes)}
         self.tables = {name: DeviceTable.of_partition(part) for name, part in parts.items()}

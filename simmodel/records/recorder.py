@@ -630,8 +630,9 @@ class JobRecorder(Observer):
             started_by = chooser.started_by
             by = dict(zip(started_by["job"].tolist(), started_by["policy"].tolist(), strict=True))
             jobs = jobs.with_columns(started_by=np.array([by.get(job, "") for job in jobs["job"].tolist()], dtype=str))
+        nodes = node_table(self._places)
         if places is None and self._places:
-            places = place_table(self._places, self._sizes)
+            places = place_table(self._places, self._sizes, nodes)
         if processors is None and places is not None:
             # A reservation is a separate place, but its processors belong to a partition.
             inside = [place.name for place in self._places if getattr(place, "part_of", None) is not None]
@@ -651,7 +652,7 @@ class JobRecorder(Observer):
             changes=self.changes(),
             claims=self.claims(),
             choices=None if chooser is None else chooser.scores,
-            nodes=node_table(self._places),
+            nodes=nodes,
             reasons=reason_table(reasons),
             report=report or Report(),
             workflows={job: machine.result() for job, machine in self._workflows.items()},

@@ -54,16 +54,16 @@ Change = tuple[float, str, str, float, tuple[int, ...]]
 """Instant (s), place, cause, processors from then on, nodes that are down."""
 
 
-def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None) -> Table:
+def place_table(places: Sequence[Place], sizes: Sequence[int] | None = None, nodes: Table | None = None) -> Table:
     """Return one row per place: ``place, processors, nodes, idle_power, load_power`` (W per processor or node).
 
-    ``sizes``: the processors of each place; default: the present ones.
+    ``sizes``: the processors of each place; default: the present ones. ``nodes``: their :func:`node_table`, if known.
 
     >>> from types import SimpleNamespace as Some
     >>> place_table([Some(name="pool", capacity=4)])["processors"]
     array([4])
     """
-    nodes = node_table(places)
+    nodes = node_table(places) if nodes is None else nodes
     rows = []
     for i, place in enumerate(places):
         size = int(place.capacity) if sizes is None else sizes[i]
